@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from ..arena.values import EngineSpec, GameResult, GameTask
 
 WARM_UP = 4
-"""Plies of a game that is played first, so that no run pays for imports."""
+"""Plies of a warm-up game, so that no run pays for imports."""
 
 PATIENCE = 600.0
-"""Seconds in which an engine must be ready: the first of an installation compiles its kernels."""
+"""Seconds an engine has to get ready; the first one after an installation compiles its kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of games: own CPU time and wall time in seconds, and by how many ms the arena itself was late at most."""
+    """One run: the arena's own CPU time and wall time in seconds, and its largest delay in ms."""
 
     games: int
     plies: int
@@ -45,14 +45,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What storing took: own CPU time and wall time in ms per game."""
+    """The cost of storing: the arena's own CPU time and wall time in ms per game."""
 
     cpu: float
     wall: float
 
 
 class BenchError(Exception):
-    """The games did not end as games of random movers do."""
+    """An engine did something that a random mover never does."""
 
 
 def main(argv: list[str]) -> int:
@@ -101,7 +101,7 @@ def main(argv: list[str]) -> int:
     runs = []
     stored: dict[str, list[Stored]] = {"synced": [], "not synced": []}
     try:
-        store([], arguments.folder, synced=True)  # whether that can be done at all
+        store([], arguments.folder, synced=True)  # fails early if the folder is unusable
         asyncio.run(measure(variant, 1, 1, WARM_UP))
         for number in range(1, arguments.runs + 1):
             run, results = asyncio.run(measure(variant, arguments.games, arguments.slots))
@@ -146,7 +146,7 @@ def main(argv: list[str]) -> int:
 
 
 async def measure(variant: str, games: int, slots: int, max_plies: int = 0) -> tuple[Run, list[GameResult]]:
-    """Play so many games, each to its end or to `max_plies`; BenchError if an engine did something wrong."""
+    """Play `games` games, each to its end or to `max_plies`; BenchError if an engine did something wrong."""
     from ..arena import slots as arena
     from ..arena.adjudication import Adjudication
 
@@ -167,7 +167,7 @@ async def measure(variant: str, games: int, slots: int, max_plies: int = 0) -> t
 
 
 def store(results: Sequence[GameResult], folder: Path, *, synced: bool) -> Stored:
-    """Store the games one by one in a run below `folder`, which is removed; OSError or StoreError if it cannot be."""
+    """Store the games one by one in a temporary run below `folder`; OSError or StoreError if that fails."""
     from ..arena.store import CONFIG, Store
 
     with (
@@ -185,7 +185,7 @@ def store(results: Sequence[GameResult], folder: Path, *, synced: bool) -> Store
 
 
 def _tasks(variant: str, games: int) -> Iterator[GameTask]:
-    """Pairs with the sides swapped, every game with seeds of its own."""
+    """Pairs with sides swapped; each game has its own seeds."""
     from ..arena.values import GameTask, Opening
 
     for index in range(games):
@@ -197,7 +197,7 @@ def _tasks(variant: str, games: int) -> Iterator[GameTask]:
 
 
 def _engines() -> list[EngineSpec]:
-    """Two processes of the weakest player: what they do is not measured, but waited for."""
+    """Two processes of the weakest player: their time is not measured, but the arena has to wait for them."""
     from hnefi.protocol.client import own_command
 
     from ..arena.values import EngineSpec, SideLimits

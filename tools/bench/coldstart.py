@@ -1,8 +1,8 @@
-"""`hnefi bench coldstart`: what the first start costs, what a later one does, here and in another checkout.
+"""`hnefi bench coldstart`: the cost of the first start and of later ones, here and in another checkout.
 
-Each start is a process of its own with a folder of machine code of its own. Its CPU seconds, with those of its
-children, are what the system says at its end; wall time is that of this machine, with all that it does besides. Both
-states take turns, so that what slows one down slows the other.
+Each start is a separate process with its own cache of machine code. CPU seconds, including those of its children, are
+what the operating system reports when it ends; wall time also includes whatever else the machine is doing. The two
+checkouts take turns, so that anything that slows one down slows the other as well.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ PARTS = {
     "greeting": "to `uciok`",
 }
 COLD = ("first", "warmup")
-"""Those that take long."""
+"""The slow ones."""
 PATIENCE = 7200.0
-"""A process that has not ended by then, in seconds, is killed."""
+"""Seconds after which a process is killed."""
 ROOMS = ("engine", "gui_adapter", "players", "protocol", "tools")
 _PROGRAM = "import sys; from hnefi.tools.cli import main; sys.exit(main())"
 
 
 class StartError(RuntimeError):
-    """A process did not do what was to be measured."""
+    """A process did not do what should have been measured."""
 
 
 @dataclass(frozen=True)
 class State:
-    """A checkout as it can be started: its Python, and the environment in which `hnefi` is its own."""
+    """A checkout to start: its Python, and an environment in which `hnefi` is imported from this checkout."""
 
     name: str
     python: str
     environment: Mapping[str, str]
 
     def hnefi(self, *words: str) -> list[str]:
-        """The command `hnefi` of this state, with `words` behind it."""
+        """The command line that runs this checkout's `hnefi` with the arguments `words`."""
         return [self.python, "-c", _PROGRAM, *words]
 
 
 @dataclass(frozen=True)
 class Start:
-    """One measurement: which, in which state, seconds of CPU and of wall time."""
+    """One measurement: what was measured, in which checkout, CPU and wall time in seconds."""
 
     what: str
     state: str
@@ -68,7 +68,7 @@ class Start:
 
 @dataclass
 class Series:
-    """The same start some times: seconds of CPU and of wall time."""
+    """Repeated measurements of the same start: CPU and wall time in seconds."""
 
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How often `divided` goes into `what`, by medians; `most` is what we want at most, None for nothing."""
+    """A ratio of two medians; `most` is the largest value that meets the target, None without a target."""
 
     what: str
     value: float
@@ -95,14 +95,15 @@ class Ratio:
 
 
 def here() -> State:
-    """The state that is running."""
+    """The checkout that is running."""
     return State("here", sys.executable, _environment())
 
 
 def checkout(folder: Path, place: Path) -> State:
-    """The checkout in `folder`, by the Python of its own `.venv` or else by ours; StartError if it is no checkout.
+    """The checkout in `folder`, run by the Python of its `.venv` if it has one, else by ours; StartError if `folder`
+    is no checkout.
 
-    The links that make its folders one package are written to `place`.
+    The links that make one package of its folders are created in `place`.
     """
     missing = [room for room in ROOMS if not (folder / room / "__init__.py").is_file()]
     if missing:
@@ -117,19 +118,20 @@ def checkout(folder: Path, place: Path) -> State:
 
 
 def _environment(**more: str) -> dict[str, str]:
-    """As for a user without settings: byte code is kept, kernels are compiled our way for this processor."""
+    """The environment of a user without settings: byte code is kept, and kernels are compiled our way for this
+    processor."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("NUMBA_", "HNEFI_"))}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     return {**kept, **more}
 
 
 def first(state: State, folder: Path) -> tuple[float, float]:
-    """CPU and wall seconds from the start of the engine to `readyok`, its machine code in `folder`."""
+    """CPU and wall seconds from the start of the engine to `readyok`, with its machine code in `folder`."""
     return _conversation(state, folder, ["uci", "isready"], b"readyok")
 
 
 def greeting(state: State, folder: Path) -> tuple[float, float]:
-    """CPU and wall seconds from the start of the engine to `uciok`, where it is killed."""
+    """CPU and wall seconds from the start of the engine to `uciok`; it is killed then."""
     return _conversation(state, folder, ["uci"], b"uciok", kill=True)
 
 
@@ -155,7 +157,7 @@ def _conversation(
         assert child.stdin is not None
         assert child.stdout is not None
         begun = time.perf_counter()
-        with suppress(BrokenPipeError):  # it has ended: it said nothing then
+        with suppress(BrokenPipeError):  # it has ended, so the missing answer is reported below
             child.stdin.write("".join(f"{line}\n" for line in said).encode())
             child.stdin.flush()
         if not any(line.split(None, 1)[:1] == [word] for line in child.stdout):
@@ -180,7 +182,7 @@ def _whole(state: State, folder: Path, command: list[str]) -> tuple[float, float
 
 @contextmanager
 def _started(state: State, folder: Path, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with `folder` for its machine code; it does not outlive the block."""
+    """A process that keeps its machine code in `folder`; it is ended with the block."""
     child = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env={**state.environment, "NUMBA_CACHE_DIR": str(folder)},
@@ -202,26 +204,27 @@ def _started(state: State, folder: Path, command: list[str]) -> Iterator[subproc
 
 
 def _cpu(child: subprocess.Popen[bytes]) -> float:
-    """Wait for the end of the process; the CPU seconds of it and of the children it has waited for."""
+    """Wait for the process to end; CPU seconds of the process and of the children it has waited for."""
     _, status, used = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     return used.ru_utime + used.ru_stime
 
 
 def clear(place: Path) -> None:
-    """End what runs and remove what it has written."""
+    """Kill the running processes and remove what they have written."""
     kill_children()
     shutil.rmtree(place, ignore_errors=True)
 
 
 Taken = dict[tuple[str, str], Series]
-"""What was measured, by what it is and in which state."""
+"""Measurements by part and checkout."""
 
 
 def measure(
     states: Sequence[State], parts: Sequence[str], times: int, starts: int, place: Path
 ) -> Iterator[Start]:
-    """`times` of every cold start, `starts` of every warm one. Machine code goes to folders in `place`."""
+    """Measure every cold start `times` times and every warm one `starts` times. Machine code goes to folders in
+    `place`."""
 
     def start(
         what: str, how: Callable[[State, Path], tuple[float, float]], state: State, folder: Path
@@ -230,7 +233,7 @@ def measure(
 
     warm = {state.name: place / f"warm-{number}" for number, state in enumerate(states)}
     for state in states:
-        greeting(state, warm[state.name])  # byte code is there from now on
+        greeting(state, warm[state.name])  # so that byte code exists from here on
     for _ in range(times if "first" in parts else 0):
         for state in states:
             shutil.rmtree(warm[state.name], ignore_errors=True)
@@ -254,7 +257,7 @@ def measure(
 
 
 def ratios(taken: Taken, states: Sequence[State]) -> list[Ratio]:
-    """What is asked: the first state against the second, and its warm starts against what Python needs anyway."""
+    """The first checkout against the second, and its warm starts against what Python alone needs."""
 
     def ratio(what: str, unit: str, one: tuple[str, str], other: tuple[str, str], most: float | None) -> None:
         if one in taken and other in taken:
@@ -282,7 +285,7 @@ def ratios(taken: Taken, states: Sequence[State]) -> list[Ratio]:
 
 
 def table(taken: Taken) -> str:
-    """Medians and spread of all that was measured."""
+    """Median and spread of every measurement."""
     names = {**PARTS, "numba": "`import numba`", "python": "a bare Python"}
     lines = [f"{'':<30} {'':<12} {'times':>5}   {'CPU s':<24} wall s"]
     for what, name in names.items():
@@ -300,7 +303,7 @@ def _spread(seconds: Sequence[float]) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """Measure and print a table and ratios; 2 where something could not be started."""
+    """Measure and print a table and ratios; the exit status is 2 if something could not be started."""
     options = parser(
         "bench coldstart",
         "Measures starts of the engine: with an empty cache of machine code, where it compiles, and with a warm one "

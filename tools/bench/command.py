@@ -1,4 +1,4 @@
-"""`hnefi bench`: fixed searches whose node count is the build's signature; and the way to the measuring benchmarks."""
+"""`hnefi bench`: fixed searches whose node count is the build's signature, and the entry point of other benchmarks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEASUREMENTS = {
     "queue": "how many hosts so many players need, by simulation",
     "tactics": "proven wins and losses: how many the engine solves",
 }
-"""The benchmarks that measure, each a module of this folder that is called so, but for those of `MODULES`."""
+"""The other benchmarks. Each is the module of that name in this folder, except for those in `MODULES`."""
 MODULES = {"random": "random_mover"}
 
 

@@ -1,4 +1,4 @@
-"""`hnefi bench evaluators`: what an evaluation costs with each evaluator, and nodes a second of a search with it."""
+"""`hnefi bench evaluators`: the cost of an evaluation with each evaluator, and the speed of a search with it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 BASE = "zero"
-"""An evaluator that costs nothing: what is left is the walk."""
+"""An evaluator that costs nothing, so that only the walk is measured."""
 SEED = 1
 PLIES = (6, 30)
 """Random plies in front of a position."""
@@ -36,7 +36,7 @@ def walk(params: Any, state: Any) -> tuple[float, int]:
 
 
 def speed(position: Position, evaluator: str) -> float:
-    """Nodes for each CPU second of a search with an empty table."""
+    """Nodes per CPU second of a search with an empty table."""
     from hnefi.engine.search.searcher import Searcher
     from hnefi.engine.search.types import Info, Limits, Settings
 
@@ -52,8 +52,8 @@ def speed(position: Position, evaluator: str) -> float:
 
 
 def measure(variant: Variant, names: list[str], positions: int, rounds: int) -> list[dict[str, Any]]:
-    """A row for each evaluator: in every round all of them visit the same trees, one after the other, so that what
-    else the machine does meets them alike. The median of the rounds counts."""
+    """A row for each evaluator, with medians over the rounds. In every round all evaluators visit the same trees in
+    turn, so that other load on the machine affects them equally."""
     from hnefi.engine import evaluators
     from hnefi.engine.openings import generate
 
@@ -89,7 +89,7 @@ def measure(variant: Variant, names: list[str], positions: int, rounds: int) -> 
 
 
 def _spread(values: list[float]) -> float:
-    """Half the way from the lower to the upper quartile."""
+    """Half the distance between the quartiles."""
     if len(values) < 2:
         return 0.0
     low, _, high = statistics.quantiles(values, n=4, method="inclusive")

@@ -75,7 +75,7 @@ def main(argv: list[str]) -> int:
 
 
 def _solve(size: int, row: int, column: int, mebibytes: int) -> dict[str, Any]:
-    """The value of one opening, the plies until the end with best play, and what it took to know."""
+    """The value of one opening, the plies until the end with best play, and the effort of finding out."""
     from hnefi.engine import games
     from hnefi.engine.search.searcher import Searcher
     from hnefi.engine.search.types import Info, Limits, Settings
@@ -91,7 +91,7 @@ def _solve(size: int, row: int, column: int, mebibytes: int) -> dict[str, Any]:
     searcher.search(position, Limits(depth=size * size), infos.append)
     seconds = time.perf_counter() - begun
     last = infos[-1]
-    # The board fills up before that depth: what is not won is lost, and the search has seen it.
+    # The board is full before that depth, so the search has seen every game to its end.
     mate = last.score.mate
     assert mate is not None
     return {

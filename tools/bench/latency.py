@@ -1,7 +1,7 @@
 """`hnefi bench latency`: how fast the engine process starts, answers, stops and leaves, and how much memory it keeps.
 
-Measured from outside through pipes, as any program that drives the engine meets it, by wall time: medians and maxima
-of many tries. On a busy machine the maxima are the machine's.
+Measured from outside through pipes, as a program that drives the engine would see it: medians and maxima of the wall
+time of many tries. On a busy machine the maxima say more about the machine than about the engine.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from ..common.arguments import parser, positive
 
 SEED = 1
 PATIENCE = 600.0
-"""An engine that has not done its part by then, in seconds, is killed; the first start may compile everything."""
+"""Seconds after which an engine that does not answer is killed; the first start may have to compile everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One line of the table: milliseconds, or MiB for memory, over `tries`; `target` is for `median`, or for `max`."""
+    """One line of the table: milliseconds, or MiB for memory, over `tries` tries; `target` says what `median` or `max`
+    should be."""
 
     name: str
     unit: str
@@ -56,7 +57,7 @@ class Engine:
         self._watchdog.start()
 
     def send(self, *lines: str) -> float:
-        """Send lines in one write; the moment just before."""
+        """Send lines in one write; returns the time just before it."""
         data = "".join(f"{line}\n" for line in lines).encode()
         now = time.perf_counter()
         self._input.write(data)
@@ -64,14 +65,14 @@ class Engine:
         return now
 
     def wait_for(self, word: bytes) -> float:
-        """Read up to a line that begins with `word`; the moment just after. OSError if the engine ends before."""
+        """Read up to a line that begins with `word`; returns the time just after. OSError if the engine ends first."""
         for line in self._output:
             if line.split(None, 1)[:1] == [word]:
                 return time.perf_counter()
         raise OSError(f"the engine ended before it said {word.decode()}")
 
     def end_input(self) -> float:
-        """Close its input and wait for its end; the seconds that took."""
+        """Close the engine's input and wait for it to end; returns the seconds this took."""
         began = time.perf_counter()
         self._input.close()
         self._child.wait()
@@ -85,7 +86,7 @@ class Engine:
         return int(listed.stdout) / 1024
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process."""
         self._watchdog.cancel()
         self._child.kill()
         self._child.wait()
@@ -114,7 +115,7 @@ def measure_greeting(command: list[str], tries: int) -> Measurement:
 
 
 def measure_ready(command: list[str], tries: int) -> Measurement:
-    """From the start of the process to `readyok`, everything compiled before."""
+    """From the start of the process to `readyok`, with everything compiled beforehand."""
     times = []
     for _ in range(tries):
         with running(command) as engine:
@@ -166,7 +167,7 @@ def measure_end_of_input(command: list[str], tries: int) -> Measurement:
 
 
 def measure_memory(command: list[str]) -> Measurement:
-    """What an idle engine with a table of 64 MiB keeps, after one search has touched the table."""
+    """Memory of an idle engine with a table of 64 MiB, after a search has used the table."""
     with running(command) as engine:
         engine.send("uci", "setoption name Hash value 64", "isready", "position startpos", "go nodes 200000")
         engine.wait_for(b"bestmove")
@@ -182,7 +183,7 @@ def in_milliseconds(name: str, seconds: list[float], target: str) -> Measurement
 
 
 def measure(command: list[str], tries: int, starts: int) -> Iterator[Measurement]:
-    """All measurements, one after the other; the first start only warms up."""
+    """All measurements, one after another; the first start is only a warm-up."""
     with running(command) as engine:
         engine.send("uci", "isready")
         engine.wait_for(b"readyok")
@@ -195,7 +196,7 @@ def measure(command: list[str], tries: int, starts: int) -> Iterator[Measurement
 
 
 def main(argv: list[str]) -> int:
-    """Measure and print a table; 2 if the engine cannot be run."""
+    """Measure and print a table; the exit status is 2 if the engine cannot be run."""
     options = parser(
         "bench latency",
         "Measures how fast the engine process starts, answers, stops and exits, and how much memory it uses.",

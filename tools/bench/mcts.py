@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 TARGET = 1.2
 PLIES = 8_000_000
-"""So many plies of random games are enough for a round."""
+"""Plies of random games that are enough for a round."""
 
 
 def compile_kernels() -> None:
-    """Compile in another process what the cache lacks: one that has just compiled runs its kernels a tenth slower."""
+    """Compile missing kernels in another process: a process that has just compiled runs its kernels a tenth slower."""
     code = (
         "from hnefi.engine.games.tafl.variant import find; from hnefi.engine import warmup; "
         "from hnefi.engine.search.types import Settings; "
@@ -69,7 +69,7 @@ def _ours(variant: Variant, simulations: int) -> float:
 
 
 def measure(variant: Variant, program: Path | None, folder: Path, rounds: int, plies: int) -> dict[str, Any]:
-    """The best of `rounds` rounds: a search from the start position, and as many random games from it in C."""
+    """The best of `rounds` rounds: a search from the start position, and the same number of random games in C."""
     from hnefi.engine import count, games
 
     record = games.initial(variant).new_record()

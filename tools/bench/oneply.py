@@ -1,8 +1,8 @@
 """`hnefi bench oneply`: games of players who look one ply ahead with the network of 2007, by CPU time.
 
-The same games are played with the sums that are kept from move to move and with the whole network for every position,
-in one process, turn and turn about; a plain forward in C scores positions of such games. `--verify` compares move by
-move what the fast player and the plain one choose.
+In one process the same games are played alternately with sums that are updated from move to move and with a full pass
+of the network for every position; a plain forward pass in C scores positions of such games. `--verify` compares, move
+by move, what the fast player and the plain one choose.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from .speed import COMPILERS, FLAGS, BenchError, add_flags, find_compiler, run_r
 REFERENCE = Path(__file__).with_suffix(".c")
 NETWORK = "hingston2007"
 SPREADS = (None, 0.02, 0.3, 1.0)
-"""Standard deviations of random weights; None: that of the first parents of an evolution, 1 / number of weights."""
+"""Standard deviations of random weights; None means that of an evolution's first parents, 1 / number of weights."""
 PARENTS = (5, 50, 500)
 MATCHES = 10
 """Matches of every network against the random mover in a generation."""
 GENERATIONS = 300
 MOST_GAMES = 1500
-"""Of a larger generation so many games are drawn."""
+"""The games drawn from a generation that has more."""
 SEED = 1
 
 
@@ -56,7 +56,8 @@ def contestants(variant: Any, count: int, spread: float | None, seed: int = SEED
 
 
 def generation(networks: int, most: int = MOST_GAMES) -> Any:
-    """The games of a generation: every two networks a match, each `MATCHES` against the last contestant."""
+    """The games of a generation: a match between every two networks, and `MATCHES` of each against the last
+    contestant."""
     import numpy as np
 
     from hnefi.engine.selfplay.match import GAME
@@ -130,7 +131,7 @@ class Forward:
 def measure(
     variant: Any, compiler: Sequence[str] | None, rounds: int, most: int = MOST_GAMES
 ) -> dict[str, Any]:
-    """The figures, best of several rounds; BenchError unless all ways of scoring agree."""
+    """The best figures of several rounds; BenchError unless all ways of scoring agree."""
     from hnefi.engine.selfplay.match import Contestant
 
     players = [*contestants(variant, 2 * PARENTS[0], SPREADS[1]), Contestant("random")]
@@ -179,7 +180,8 @@ def measure(
 
 
 def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
-    """In how many positions of games the fast player moves, or draws among equals, otherwise than the plain one."""
+    """The number of positions in which the fast player's move, or its draw among equal moves, differs from the plain
+    player's."""
     import numpy as np
 
     from hnefi.engine import games
@@ -218,7 +220,7 @@ def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
 
 
 def verify(positions: int, say: Callable[[str], None]) -> int:
-    """Disagreements over so many positions of all tafl variants and all spreads of weights."""
+    """Disagreements in `positions` positions of all tafl variants with all spreads of weights."""
     from hnefi.engine import games
 
     variants = [variant for variant in games.everything() if variant.game == "tafl"]
@@ -239,7 +241,7 @@ def verify(positions: int, say: Callable[[str], None]) -> int:
 
 
 def compile_kernels() -> None:
-    """Compile in another process what the cache lacks: one that has just compiled runs its kernels a tenth slower."""
+    """Compile missing kernels in another process: a process that has just compiled runs its kernels a tenth slower."""
     code = (
         "import numpy\nfrom hnefi.engine import games\n"
         "from hnefi.engine.selfplay import match\nfrom hnefi.engine.selfplay.match import GAME, Contestant\n"
@@ -251,7 +253,7 @@ def compile_kernels() -> None:
 
 
 def lines_of(figures: dict[str, Any]) -> list[str]:
-    """The figures for people."""
+    """The figures as text."""
     speeds = ", ".join(f"{name} {speed:,}" for name, speed in figures["populations"].items())
     rows = [
         ("games of a generation", f"{figures['games']}, {figures['plies_per_game']} plies each"),

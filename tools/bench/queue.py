@@ -1,7 +1,7 @@
-"""`hnefi bench queue`: how many engine hosts so many players need, by a simulation of their queueing.
+"""`hnefi bench queue`: how many engine hosts a number of players needs, by simulating their queueing.
 
-Figures that were set by hand are in the flags, with what they are by default: how long people think, what they do, and
-what they may wait. What an engine session takes is measured by `hnefi bench sessions` and `hnefi bench web`.
+Assumptions are flags with defaults: how long people think, what they do, and how long they may have to wait. The cost
+of an engine session is measured by `hnefi bench sessions` and `hnefi bench web`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 PERCENTILES: Final = (50, 95, 99)
 ENOUGH: Final = 0.9
-"""The share of its processor time that a search by the clock is to have, in 95 of 100 cases."""
+"""The share of its processor time that a timed search should get in 95 of 100 cases."""
 SAMPLE: Final = 20_000
-"""Players of hosts that are tried while the number of hosts is sought; the last word has a simulation of all."""
+"""Players in a trial while searching for the number of hosts; a simulation of all players has the last word."""
 SHARED_MIB: Final = 300
-"""What a host needs besides its sessions: the service, the fork server."""
+"""Memory of a host besides its sessions: the service and the fork server."""
 CROWDED: Final = 40
-"""Players for a core at the right end of the chart."""
+"""Players per core at the right end of the chart."""
 POINTS: Final = 10
-"""Of each curve in it."""
+"""Points of each curve in the chart."""
 LOOK_SPREAD: Final = 1.0
-"""How much the time that somebody looks at an analysis varies (standard deviation of its logarithm)."""
+"""Standard deviation of the logarithm of the time that people look at an analysis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine for engines, and what may be expected of it: 95 of 100 people wait `wait` seconds at most."""
+    """A machine for engines and its target: 95 of 100 people wait at most `wait` seconds."""
 
     cores: int
     memory: float
@@ -48,14 +48,14 @@ class Host:
 
     @property
     def room(self) -> int:
-        """Sessions that its memory has room for."""
+        """Sessions that fit in its memory."""
         return int((1024 * self.memory - SHARED_MIB) / self.session)
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """So many players on so many hosts, and how they fare. `waits` are in seconds by percentile; `share` is what all
-    but five of a hundred searches by the clock have at least."""
+    """How `players` players fare on `hosts` hosts. `waits` are seconds by percentile; `share` is the share of processor
+    time that 95 of 100 timed searches get at least."""
 
     players: int
     hosts: int
@@ -65,12 +65,12 @@ class Crowd:
 
     @property
     def each(self) -> int:
-        """Players of one host."""
+        """Players per host."""
         return math.ceil(self.players / self.hosts)
 
 
 def crowd_of(kinds: Sequence[Kind], players: int, hosts: int, found: Searches) -> Crowd:
-    """What a simulation has found, in short."""
+    """The summary of a simulation."""
     import numpy as np
 
     clocked = np.array([math.isinf(kind.work) for kind in kinds])[found.kind]
@@ -113,7 +113,7 @@ def hosts_for(kinds: Sequence[Kind], players: int, host: Host, seconds: float, s
 
 
 def kinds_of(arguments: Any) -> list[Kind]:
-    """What players do, by the flags."""
+    """What players do, as the flags say."""
     from hnefi.engine.search.skill import FULL, weakness
 
     from .queueing import Kind
@@ -298,7 +298,7 @@ def _document(crowd: Crowd) -> dict[str, Any]:
 
 
 def _curve(kinds: Sequence[Kind], host: Host, arguments: Any) -> list[Crowd]:
-    """One host with ever more players, up to `CROWDED` for each core."""
+    """One host with more and more players, up to `CROWDED` per core."""
     from .queueing import simulate
 
     crowds = []
@@ -373,5 +373,5 @@ def _short(count: int) -> str:
 
 
 def _around(values: Sequence[int]) -> tuple[float, float]:
-    """A scale for numbers, with some room at both ends."""
+    """A range for an axis with some room at both ends."""
     return min(values) / 1.5, max(values) * 1.5

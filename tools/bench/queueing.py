@@ -1,9 +1,9 @@
-"""How long people wait for engines that share processors: a simulation by events, and formulas to check it by.
+"""How long people wait for engines that share processors: an event simulation, and formulas to check it against.
 
 A person thinks, asks the engine for a move, and thinks again. The engines of a host share its cores, as an operating
 system lets them: `n` searches on `c` cores each advance at min(1, c / n) of a core's speed. A search ends when it has
-done its work (levels, which are limited by nodes) or when its time is over (the whole engine, by the clock). So a crowd
-makes the first kind late, and the second kind think less.
+done its work (levels, which are limited by nodes) or when its time is up (the full engine, limited by the clock). So
+load delays the first kind and makes the second kind think less.
 
 Sessions stay at their host, so hosts are independent of each other: in every step each host handles its next event,
 all of them in one sweep of numpy.
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 EXPONENTIAL: Final = -1.0
-"""Instead of a spread: the times are exponentially distributed."""
+"""In place of a spread: times are exponentially distributed."""
 
 Floats = NDArray[np.float64]
 
@@ -46,9 +46,9 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Searches:
-    """All searches that began after the warm-up and have ended: which kind, seconds longer than on an idle host, and
-    the share of the processor time that they would have had there. `busy` are the cores in use on average, `active`
-    the searches at once, both of one host."""
+    """All searches that began after the warm-up and have ended: their kind, the seconds they took longer than on an
+    idle host, and their share of the processor time they would have had there. `busy` and `active` are the average
+    numbers of cores in use and of simultaneous searches on one host."""
 
     kind: NDArray[np.int64]
     wait: Floats
@@ -78,8 +78,8 @@ def simulate(
         return _drawn(draw, means[name][of], spreads[name][of])
 
     rows = np.arange(hosts)
-    # Everybody is somewhere in a thought, in a long one rather than in a short one; what is left of an exponential one
-    # is another one.
+    # Everybody starts in the middle of a thought, more likely a long one than a short one. What is left of an
+    # exponentially distributed thought has the same distribution as a whole one.
     spread = spreads["think"][kind]
     left_of = np.where(spread < 0, 1.0, draw.random((hosts, players)) * np.exp(spread**2))
     due = left_of * drawn("think", kind)

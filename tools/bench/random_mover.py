@@ -1,4 +1,4 @@
-"""`hnefi bench random`: games of the default search against a uniformly random mover, the least it must win."""
+"""`hnefi bench random`: games of the default search against a uniformly random mover, all of which it must win."""
 
 from __future__ import annotations
 

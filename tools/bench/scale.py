@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from hnefi.engine.games.base_variant import AnyVariant
 
 CLIP = 1000
-"""Beyond so many centipawns games are decided and say nothing about the scale."""
+"""Centipawns beyond which a game is decided and says nothing about the scale."""
 Sample = tuple[float, float]
-"""An evaluation in centipawns for the attackers, and the score that the attackers made of it."""
+"""An evaluation in centipawns for the attackers, and their score in that game."""
 
 
 def main(argv: list[str]) -> int:
@@ -70,7 +70,7 @@ def main(argv: list[str]) -> int:
 
 
 def _games(variant: AnyVariant, games: int, nodes: int, seed: int) -> tuple[list[Sample], float]:
-    """Samples of all searched positions without a forced end, and the attackers' mean score."""
+    """Samples of all searched positions without a forced result, and the attackers' mean score."""
     from hnefi.engine.openings import generate
     from hnefi.engine.search.searcher import Searcher
     from hnefi.engine.search.types import Info, Limits, Settings
@@ -99,7 +99,7 @@ def _games(variant: AnyVariant, games: int, nodes: int, seed: int) -> tuple[list
 
 
 def fit(samples: Sequence[Sample]) -> tuple[float, float]:
-    """Scale and shift of greatest likelihood, by Newton's method on log-odds a + b cp; (nan, nan) if there is none."""
+    """Maximum-likelihood scale and shift, by Newton's method on log-odds a + b cp; (nan, nan) if there is none."""
     a = b = 0.0
     unit = math.log(10) / 400
     for _ in range(50):

@@ -1,7 +1,7 @@
-"""`hnefi bench search`: what each part of the search saves, what threads gain, and whether they tear the table.
+"""`hnefi bench search`: what each part of the search saves, what threads gain, and whether they tear table entries.
 
-Nodes are the same on every machine, CPU time is of one run. What a part is worth in games is another question, which
-`hnefi arena --sprt` answers.
+Node counts are the same on every machine; CPU time is from this run. How much strength a part adds is another question,
+which `hnefi arena --sprt` answers.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 SEED = 1
 PLIES = (10, 24)
-"""Random plies in front of a position from the middle of a game."""
+"""Random plies before a position from the middle of a game."""
 MOST = 20_000_000
-"""A search that needs more nodes ends at the depth before."""
+"""A search that would need more nodes ends with the last depth it completed."""
 HASH_MIB = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Deepening:
-    """One search: nodes by depth from 1 on; CPU seconds of all threads, and of the one that answers."""
+    """One search: nodes by depth, from 1; CPU seconds of all threads, and of the thread that answers."""
 
     position: str
     nodes: tuple[int, ...]
@@ -50,14 +50,14 @@ class Deepening:
 
     @property
     def growth(self) -> float:
-        """By what factor a ply more multiplies the nodes, on average."""
+        """The average factor by which another ply multiplies the nodes."""
         plies = len(self.nodes) - 1
         return (self.nodes[-1] / self.nodes[0]) ** (1 / plies) if plies else math.nan
 
 
 @dataclass
 class Row:
-    """The searches of one way of searching over all positions."""
+    """The searches of all positions in one way of searching."""
 
     name: str
     searches: list[Deepening] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Row:
 
     @property
     def growth(self) -> float:
-        """By what factor nodes grow from one depth to the next, the geometric mean."""
+        """The geometric mean of the factors by which nodes grow from one depth to the next."""
         return statistics.geometric_mean(search.growth for search in self.searches)
 
 
@@ -94,7 +94,7 @@ def positions(variant: Variant, count: int) -> dict[str, Position]:
 
 
 def deepen(position: Position, name: str, depth: int, most: int, settings: dict[str, Any]) -> Deepening:
-    """Search with an empty table, a depth after the other, until `depth` is done or `most` nodes are spent."""
+    """Search depth by depth from an empty table, until `depth` is done or `most` nodes are spent."""
     from hnefi.engine.search.searcher import Searcher
     from hnefi.engine.search.types import Info, Limits, Settings
 
@@ -112,14 +112,14 @@ def deepen(position: Position, name: str, depth: int, most: int, settings: dict[
     cpu, own = time.process_time(), time.thread_time()
     searcher.search(position, Limits(depth=depth, nodes=most), note)
     cpu, own = time.process_time() - cpu, time.thread_time() - own
-    # The last depth was cut short if the nodes are spent.
+    # If the nodes are spent, the last depth was cut short.
     if nodes and max(nodes.values()) >= most and len(nodes) > 1:
         del nodes[max(nodes)]
     return Deepening(name, tuple(nodes[key] for key in sorted(nodes)), cpu, own)
 
 
 def ways(only: Sequence[str]) -> list[str]:
-    """The ways to search that are compared: the default, no feature at all, and the default with one changed."""
+    """The ways of searching to compare: the default, without any feature, and the default with one feature changed."""
     from hnefi.engine.search import features
 
     def changed(name: str) -> str:
@@ -131,7 +131,7 @@ def ways(only: Sequence[str]) -> list[str]:
 def compare(
     places: dict[str, Position], depth: int, most: int, features: Sequence[str], note: Callable[[str], None]
 ) -> list[Row]:
-    """Every position by every way of searching."""
+    """Search every position in every way."""
     rows = []
     for way in features:
         row = Row(way)
@@ -145,7 +145,7 @@ def compare(
 def by_threads(
     places: dict[str, Position], depth: int, most: int, threads: Sequence[int], note: Callable[[str], None]
 ) -> list[Row]:
-    """Time to depth of every position with each number of threads, in turn at each position."""
+    """Time to depth of every position with each number of threads, alternating at each position."""
     rows = [Row(str(number)) for number in threads]
     for name, position in places.items():
         for row in rows:
@@ -155,8 +155,8 @@ def by_threads(
 
 
 def speedup(one: Row, many: Row, threads: int) -> tuple[float, float, float]:
-    """Medians: how much sooner the answering thread is done than it is alone, by CPU time and by nodes a thread, and
-    how much more CPU time all threads cost. Nodes do not depend on how fast the machine happens to be."""
+    """Medians of how much faster the answering thread is than a single thread, by CPU time and by nodes per thread,
+    and of how much more CPU time all threads use. Nodes do not depend on the speed of the machine."""
     pairs = list(zip(one.searches, many.searches, strict=True))
     # Searches that were cut short are compared at the depth that both reached.
     reached = [min(len(a.nodes), len(b.nodes)) - 1 for a, b in pairs]
@@ -172,10 +172,10 @@ def speedup(one: Row, many: Row, threads: int) -> tuple[float, float, float]:
 def stability(
     places: dict[str, Position], nodes: int, threads: int, note: Callable[[str], None]
 ) -> dict[str, int]:
-    """Search the positions in turn with a small table and several threads until so many nodes are spent.
+    """Search the positions in turn with a small table and several threads until the given nodes are spent.
 
-    Counts what must not happen: moves in the table that are not legal where they are found (a torn entry), positions
-    that are not as before when a search is over, keys that are not those of their board, lines that cannot be played.
+    Counts what must not happen: a table move that is illegal in its position (a torn entry), a position that a search
+    has left changed, a key that does not match its board, a line that cannot be played.
     """
     from hnefi.engine.games.tafl import setup
     from hnefi.engine.games.tafl.state import CORE
@@ -212,7 +212,7 @@ def _playable(position: Position, line: Sequence[int]) -> bool:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Ways of searching for people: nodes and time as against the default."""
+    """The ways of searching as text: nodes and time compared with the default."""
     whole = rows[0]
     lines = [
         f"{'features':24}{'depth':>6}{'nodes':>14}{'x':>8}{'CPU s':>9}{'x':>8}{'growth':>8}",
@@ -231,7 +231,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def draw(rows: Sequence[Row], title: str, path: Path) -> None:
-    """Nodes by depth, the geometric mean over the positions, one curve for each way; ImportError without matplotlib."""
+    """Draw the geometric mean of the nodes by depth, one curve for each way; ImportError without matplotlib."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -263,7 +263,7 @@ def draw(rows: Sequence[Row], title: str, path: Path) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Measure and print; the exit status is 1 if threads have torn something, 2 without matplotlib for a chart."""
+    """Measure and print; the exit status is 1 if threads corrupted something, 2 if a chart lacks matplotlib."""
     options = parser(
         "bench search",
         "Searches positions of a variant to a depth with the usual features of alpha-beta, with none, and with one of "

@@ -1,8 +1,8 @@
-"""`hnefi bench sessions`: what an engine session costs a server, forked and started in the ordinary way.
+"""`hnefi bench sessions`: what an engine session costs a server, as a fork and as a new process.
 
-Sessions are opened one after the other, as `hnefi web` and `hnefi mqtt serve` open them, and stay. A start is measured
-from the request to the answer of `isready`, with variant and table chosen. Then each session searches, so that its
-table is in use, and memory is read: PSS, where each page counts for what its users share of it. Linux only.
+Sessions are opened one after another, as `hnefi web` and `hnefi mqtt serve` do, and stay open. A start is measured
+from the request to the answer to `isready`, with variant and table size set. Then each session searches, so that its
+table is in use, and its memory is read as PSS, which divides each shared page among its users. Linux only.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 CPUCLOCK_SCHED: Final = 2
 SEARCHED: Final = 200_000
-"""Nodes of the search that uses every page of a usual table."""
+"""Nodes of a search that touches every page of a table of the usual size."""
 LONGEST: Final = 600.0
-"""Seconds that the first start may take, which may have to compile."""
+"""Seconds that the first start may take; it may have to compile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What `sessions` cost. Starts are in milliseconds, `cpu` is that of one start; memory is in MiB.
+    """The cost of `sessions` sessions. Start times are in milliseconds, `cpu` for one start; memory is in MiB.
 
-    `each` is the PSS of a session that has searched, and `private` what only it uses; `server` is the PSS of the
-    process from which the sessions are forked.
+    `each` is the PSS of a session that has searched, `private` the memory that it shares with nobody; `server` is the
+    PSS of the process from which the sessions are forked.
     """
 
     how: str
@@ -53,13 +53,13 @@ class Cost:
 
     @property
     def per_gib(self) -> float:
-        """How many sessions one more GiB has room for: what is shared is there already."""
+        """How many more sessions fit in another GiB, with the shared memory already loaded."""
         return 1024 / self.private
 
 
 def cpu(pid: int) -> float:
-    """Milliseconds of processor time that a process has used with all its threads."""
-    # What C calls clock_getcpuclockid: ticks, as /proc counts them, are longer than a fork takes.
+    """Milliseconds of processor time that all threads of a process have used."""
+    # clock_getcpuclockid in C. The ticks in which /proc counts are longer than a fork takes.
     return 1000 * time.clock_gettime(~pid << 3 | CPUCLOCK_SCHED)
 
 
@@ -73,7 +73,7 @@ def memory(pid: int) -> tuple[float, float]:
 
 
 async def measure(how: str, starter: Starter, server: int, words: Sequence[str], sessions: int) -> Cost:
-    """Open `sessions` sessions that are set up by the lines `words`; `server` is the process that forks them, or 0."""
+    """Open `sessions` sessions and send each the lines `words`; `server` is the process that forks them, or 0."""
     from hnefi.engine.search.types import Limits
     from hnefi.protocol.client import Engine, Timeouts
 
@@ -86,7 +86,7 @@ async def measure(how: str, starter: Starter, server: int, words: Sequence[str],
         await engine.is_ready()
         return engine
 
-    # The first one may have to compile, and what it loads the server loads too.
+    # The first one may have to compile, and makes the server load what it loads.
     await (await opened()).quit()
     engines: list[Engine] = []
     times = []
@@ -115,7 +115,7 @@ async def measure(how: str, starter: Starter, server: int, words: Sequence[str],
 
 
 async def compare(words: Sequence[str], sessions: int) -> list[Cost]:
-    """Both ways, the ordinary one first."""
+    """Both ways; new processes first."""
     costs = [await measure("ordinary", Process.start, 0, words, sessions)]
     if possible():
         forks = Forks()

@@ -1,10 +1,9 @@
 """`hnefi bench siege`: the endgame against a bare king, played out from positions of the engine's own games.
 
-The suite is a table, `siege.tsv`, one position a line with words between tabs: id, variant, source, ply, FEN. A
-position is taken from a game that was stuck: the king had at most `COMPANIONS` men left, nobody had won within
-`STUCK` plies of that, and neither a search of `CHECKED` nodes nor the next move ends it. Unless told otherwise,
-repetition is a draw in every game here, whatever the variant says: attackers who only wait until the defenders must
-repeat have not won anything.
+The suite is a table, `siege.tsv`, with one position per line: id, variant, source, ply and FEN between tabs. Its
+positions come from games that were stuck: the king had at most `COMPANIONS` men left, nobody had won `STUCK` plies
+later, and neither a search of `CHECKED` nodes nor the next move ended the game. By default repetition is a draw in all
+games here, whatever the variant says: attackers who just wait until the defenders have to repeat have achieved nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ MOST_BYTES: Final = 1 << 20
 NODES: Final = 50_000
 PLIES: Final = 100
 MANY: Final = 16
-"""Men with which attackers are expected to win: twelve for the corners, four for the king."""
+"""Attackers that should be enough to win: twelve for the corners, four for the king."""
 FEW: Final = 12
 COMPANIONS: Final = 2
 STUCK: Final = 20
@@ -44,11 +43,11 @@ CHECKED: Final = 20_000
 LONGEST: Final = 160
 ATTACKING: Final = (400, 6000)
 DEFENDING: Final = (100, 800)
-"""Nodes a move in the games that the suite is taken from: the defenders' are fewer, so that they lose their men."""
+"""Nodes per move in the games that the suite is taken from; defenders get fewer, so that they lose their men."""
 
 
 class SiegeError(ValueError):
-    """A suite that cannot be read; the message names file, line and what was expected."""
+    """A suite that cannot be read; the message names the file, the line and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +62,13 @@ class Siege:
 
     @property
     def attackers(self) -> int:
-        """How many men besiege the king."""
+        """The number of attackers."""
         return self.fen.split()[0].count("t")
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How a game from a position ended: `won`, `drawn`, `lost` for the attackers, or `open` after all plies."""
+    """How a game from a position ended for the attackers: `won`, `drawn`, `lost`, or `open` after the last ply."""
 
     id: str
     attackers: int
@@ -116,12 +115,12 @@ def write(path: Path, sieges: Sequence[Siege]) -> None:
 
 
 def besieged(variant: Variant) -> Variant:
-    """The variant as sieges are played: repetition is a draw."""
+    """The variant with repetition as a draw, as sieges are played."""
     return variant.with_switches(repetition="draw")
 
 
 def _search(searcher: Searcher, position: Position, nodes: int) -> tuple[int, bool]:
-    """The move that a search finds, and whether it sees the end of the game."""
+    """The move that a search finds, and whether the search sees a forced end of the game."""
     from hnefi.engine.search.types import Info, Limits
 
     infos: list[Info] = []
@@ -132,7 +131,7 @@ def _search(searcher: Searcher, position: Position, nodes: int) -> tuple[int, bo
 
 
 def find(variant: Variant, seed: int) -> Iterator[Siege]:
-    """Stuck sieges of games of the engine with itself, one a game at most; ids are still to be given."""
+    """Stuck sieges from games of the engine against itself, at most one per game; the caller assigns ids."""
     from hnefi.engine.games.tafl.position import Position as TaflPosition
     from hnefi.engine.openings import generate
     from hnefi.engine.search.searcher import Searcher
@@ -178,7 +177,7 @@ def _unfit(siege: Siege, variant: Variant) -> str | None:
 def play(
     siege: Siege, variant: Variant, players: tuple[Searcher, Searcher], nodes: int, plies: int
 ) -> Played:
-    """One game from a position, both sides with so many nodes a move."""
+    """Play one game from a position; both sides search `nodes` nodes per move."""
     from hnefi.engine.games.tafl.position import Position as TaflPosition
 
     position: Position = TaflPosition.from_fen(variant, siege.fen)
@@ -195,7 +194,8 @@ def play(
 
 
 def open_goals(siege: Siege, variant: Variant) -> int:
-    """How many goals (corners) the king could reach at the start if the attackers stood still and his men made way."""
+    """How many goals (corners) the king could reach from the start if the attackers stood still and his own men were
+    out of the way."""
     from hnefi.engine.evaluators import tafl
     from hnefi.engine.games.tafl.position import Position as TaflPosition
 
@@ -205,8 +205,8 @@ def open_goals(siege: Siege, variant: Variant) -> int:
 
 
 def table(games: Sequence[Played], goals: Mapping[str, int]) -> list[str]:
-    """The results for people, by how many men the attackers have, and by whether the king could reach a goal at the
-    start; `goals` has `open_goals` of each position by its id.
+    """The results as text, by the number of attackers and by whether the king could reach a goal at the start; `goals`
+    maps each position's id to its `open_goals`.
     """
     lines = []
     for name, group in (
@@ -342,7 +342,7 @@ def main(argv: list[str]) -> int:
 
 
 def _known(error: Callable[[str], object], path: Path, head: str) -> dict[str, Played]:
-    """The games of an earlier run in a file that begins with `head`; a new file gets it."""
+    """The games of an earlier run from a file that begins with `head`; a new file is created with that line."""
     try:
         if not path.exists():
             path.write_text(head + "\n")
@@ -360,7 +360,7 @@ def _known(error: Callable[[str], object], path: Path, head: str) -> dict[str, P
         try:
             game = Played(**json.loads(line))
         except (ValueError, TypeError):
-            break  # the line that was being written when the run was killed
+            break  # this line was being written when the run was killed
         found[game.id] = game
     if len(found) < len(lines) - 1:
         path.write_text("\n".join([head, *(json.dumps(asdict(game)) for game in found.values())]) + "\n")
@@ -394,7 +394,7 @@ def _find(argv: list[str]) -> int:
     live = Live(sys.stderr)
     kept: list[Siege] = []
     for index, variant in enumerate(variants):
-        # The first variants have one more where the number is not a multiple of theirs.
+        # The first variants get one more if the numbers cannot be divided evenly.
         share = [
             (number + len(variants) - 1 - index) // len(variants)
             for number in (arguments.few, arguments.count)

@@ -1,11 +1,11 @@
 """`hnefi bench speed`: the kernels against the project's own C reference, by CPU time on the same trees.
 
-Wall time and absolute figures say more about the machine and its other guests than about the code. So the C
-reference, compiled here and now for this very processor, does the same work on the same records in the same run,
-turn and turn about; the best of several rounds counts, and what is reported is the ratio.
+Wall time and absolute figures say more about the machine and its other load than about the code. So the C reference is
+compiled for this processor and does the same work on the same records in the same run, alternating with the kernels;
+the result is the ratio of the best rounds.
 
-The reference knows the rules, random games, and alpha-beta without any feature over the evaluator `simple`. What makes
-the search selective and what the engine's own evaluator counts change too often to be written twice.
+The reference covers the rules, random games, and alpha-beta without features on the evaluator `simple`. Selectivity and
+the engine's own evaluator change too often to be written twice.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ C_TYPES = {"f8": "double"} | {
     for kind, word in (("i", "int"), ("u", "uint"))
     for size in (1, 2, 4, 8)
 }
-"""What numpy's scalars are called in C."""
+"""C names of numpy's scalar types."""
 EVALUATOR = "simple"
 HASH_MIB = 16
 MIDDLE_PLIES = 2
-"""The position from the middle of a game stands after so many random plies for each file of the board."""
+"""Random plies per file of the board before the position from the middle of a game."""
 KINDS = ("perft", "playout", "search")
 SEED = 1
 MOST_PLIES = 1000
-"""Random games are cut off after so many plies."""
+"""Plies after which random games are cut off."""
 
 
 class BenchError(RuntimeError):
@@ -55,10 +55,10 @@ class BenchError(RuntimeError):
 
 @dataclass(frozen=True)
 class Work:
-    """One piece of work that both programs do.
+    """A task that both programs do.
 
-    `kernel` does it and returns CPU seconds and the lines that the reference must print as well. `amount` is how many
-    `unit` it is. `command` is what the reference is told. `target` is the ratio of CPU times we want at most.
+    `kernel` does it and returns CPU seconds and the lines that the reference must print, too. `amount` is its size in
+    `unit`, `command` the reference's arguments, `target` the largest acceptable ratio of CPU times.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Work:
 
 @dataclass
 class Timing:
-    """CPU seconds of every round of one work; `reference` stays empty without a compiler."""
+    """CPU seconds of every round of one task; `reference` stays empty without a compiler."""
 
     work: Work
     kernel: list[float] = field(default_factory=list)
@@ -79,11 +79,11 @@ class Timing:
 
     @property
     def ratio(self) -> float | None:
-        """CPU time of the kernel in units of the reference's, best of each; None without a reference."""
+        """The kernel's CPU time divided by the reference's, best rounds of each; None without a reference."""
         return min(self.kernel) / min(self.reference) if self.reference else None
 
     def as_dict(self) -> dict[str, Any]:
-        """The figures of the best rounds as `--json` prints them: seconds of CPU, and work done in a second."""
+        """The figures of the best rounds as `--json` prints them: CPU seconds, and work per second."""
         best = min(self.kernel)
         c_best = min(self.reference, default=None)
         return {
@@ -101,7 +101,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much work is enough for a measurement: about a second each."""
+    """Amounts of work for a measurement, about a second each."""
 
     leaves: int = 300_000_000
     plies: int = 6_000_000
@@ -116,7 +116,7 @@ def layout(types: dict[str, Any]) -> str:
         lines.append("typedef struct {")
         for key, kind, _ in fields:
             scalar, shape = kind.subdtype or (kind, ())
-            # A record within a record is what only kernels look at: bytes of the same place and size.
+            # Only kernels look into records within records: for C they are bytes of the same place and size.
             word = f"_Alignas({scalar.alignment}) uint8_t" if scalar.names else C_TYPES[scalar.str[1:]]
             shape += (scalar.itemsize,) * bool(scalar.names)
             lengths = "".join(f"[{length}]" for length in shape)
@@ -130,7 +130,7 @@ def layout(types: dict[str, Any]) -> str:
 
 
 def find_compiler(wish: str | None = None) -> list[str] | None:
-    """The C compiler as a command: the one wished for, else $CC, else the system's; None if there is none."""
+    """The command of the C compiler: `wish`, else $CC, else the system's; None if there is none."""
     for command in (wish, os.environ.get("CC"), *COMPILERS):
         words = shlex.split(command or "")
         if words and shutil.which(words[0]):
@@ -141,7 +141,7 @@ def find_compiler(wish: str | None = None) -> list[str] | None:
 
 
 def compile_reference(compiler: Sequence[str], folder: Path, types: dict[str, Any]) -> Path:
-    """Compile the reference for these record types into `folder`; BenchError with the compiler's words."""
+    """Compile the reference for these record types into `folder`; BenchError with the compiler's message."""
     (folder / "layout.h").write_text(layout(types))
     program = folder / "bench_reference"
     command = [*compiler, *FLAGS, "-I", str(folder), "-o", str(program), str(REFERENCE)]
@@ -152,7 +152,7 @@ def compile_reference(compiler: Sequence[str], folder: Path, types: dict[str, An
 
 
 def run_reference(program: Path, command: Sequence[str]) -> tuple[float, tuple[str, ...]]:
-    """Its CPU seconds, and the lines that say what it found."""
+    """The reference's CPU seconds, and the lines with its findings."""
     done = subprocess.run([str(program), *command], capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(done.stderr.strip() or f"the reference ended with status {done.returncode}")
@@ -161,7 +161,7 @@ def run_reference(program: Path, command: Sequence[str]) -> tuple[float, tuple[s
 
 
 def record_types() -> dict[str, Any]:
-    """The types of the records both programs work on, by their names in C."""
+    """The types of the records that both programs work on, by their names in C."""
     from hnefi.engine.evaluators.loaded import LOADED
     from hnefi.engine.games.tafl.state import TAFL
     from hnefi.engine.search.alphabeta import SEARCH
@@ -170,7 +170,7 @@ def record_types() -> dict[str, Any]:
 
 
 class _Bench:
-    """The records of one variant, also as files for the reference, and the works on them."""
+    """The records of one variant, also written to files for the reference, and the tasks on them."""
 
     def __init__(self, variant: Variant, folder: Path, sizes: Sizes) -> None:
         from hnefi.engine.games.tafl.position import Position
@@ -182,7 +182,7 @@ class _Bench:
         self._middle = self._random_middle()
 
     def _random_middle(self) -> Any:
-        """The position after some random plies, by the first seed whose game is still on."""
+        """The position after some random plies, from the first seed whose game is not over by then."""
         from hnefi.engine import count
 
         plies = MIDDLE_PLIES * self._variant.size
@@ -194,7 +194,7 @@ class _Bench:
         raise BenchError(f"{self._variant.name}: no random game is undecided after {plies} plies")
 
     def works(self, kinds: Sequence[str] = KINDS) -> list[Work]:
-        """The works of these kinds; also compiles the kernels and makes them run once."""
+        """The tasks of these kinds; also compiles the kernels and runs them once."""
         made = {"perft": self._perft, "playout": self._playouts, "search": self._search}
         places = {"start": self._start, "middle": self._middle}
         return [made[kind](place, record) for kind in kinds for place, record in places.items()]
@@ -279,7 +279,7 @@ class _Bench:
         work = search[0]
 
         def deepen(depth: int, nodes: int = NO_LIMIT) -> tuple[float, tuple[str, ...]]:
-            """Iterations up to a depth, or until they have visited so many nodes."""
+            """Iterations up to a depth, or until they have visited `nodes` nodes."""
             table.fill(0)
             search[:] = fresh
             lines: list[str] = []
@@ -310,7 +310,7 @@ class _Bench:
 
 
 def compile_kernels() -> None:
-    """Compile in another process what the cache lacks: one that has just compiled runs its kernels a tenth slower."""
+    """Compile missing kernels in another process: a process that has just compiled runs its kernels a tenth slower."""
     code = "from hnefi.engine import warmup as w; [w.warm_portion(f'tafl {what}') for what in ('alphabeta', 'others')]"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -324,7 +324,7 @@ def measure(
     kinds: Sequence[str] = KINDS,
     sizes: Sizes | None = None,
 ) -> list[Timing]:
-    """Do the works `rounds` times, kernel and reference in turn; BenchError unless both find the same."""
+    """Do every task `rounds` times, kernel and reference in turn; BenchError unless both find the same."""
     with TemporaryDirectory(prefix="hnefi-bench-") as name:
         folder = Path(name)
         program = None if compiler is None else compile_reference(compiler, folder, record_types())
@@ -350,7 +350,7 @@ def _difference(work: Work, found: tuple[str, ...], by_reference: tuple[str, ...
 
 
 def table_of(timings: Sequence[Timing]) -> str:
-    """The figures for people."""
+    """The figures as text."""
     heads = ("work", "amount", "numba s", "C s", "numba/s", "C/s", "ratio", "aim")
     rows = [heads]
     for timing in timings:
@@ -371,7 +371,7 @@ def table_of(timings: Sequence[Timing]) -> str:
 
 
 def add_flags(options: Parser) -> None:
-    """What all measurements beside C have: `--rounds`, `--cc`, `--json` and `--path`."""
+    """Flags of all measurements against C: `--rounds`, `--cc`, `--json` and `--path`."""
     options.add_argument(
         "--rounds", metavar="N", type=positive, default=5, help="rounds; the best one counts (5)"
     )

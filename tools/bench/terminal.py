@@ -1,7 +1,7 @@
-"""`hnefi bench terminal`: how fast `hnefi play` shows its first board, and answers a key while the engine searches.
+"""`hnefi bench terminal`: how fast `hnefi play` shows its first board, and a typed key while the engine searches.
 
-The real program runs on a pseudo-terminal, in both faces. Measured from outside by wall time, medians and maxima of
-many tries; on a busy machine the maxima are the machine's.
+The real program runs on a pseudo-terminal, in both faces. Wall time is measured from outside: medians and maxima of
+many tries. On a busy machine the maxima say more about the machine than about the program.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from .latency import Measurement, in_milliseconds
 
 SEED: Final = 1
 PATIENCE: Final = 120.0
-"""Seconds without what is waited for after which we give up; the first start may have to load much."""
+"""Seconds after which we give up waiting; the first start may have to load much."""
 SIZE: Final = (24, 80)
 FACES: Final = {"prompt": [], "full screen": ["--tui"]}
 KEYS: Final = b"zyxwvu"
-"""Letters that are on no board of 11 files and in no number, so that they come from the typed line alone."""
+"""Letters that occur on no board of 11 files and in no number, so that they can only come from the typed line."""
 BOARD: Final = b"to move"
-"""What is written behind the first board."""
+"""What the program writes after the first board."""
 QUESTION, PLACE = b"\x1b[6n", b"\x1b[1;1R"
-"""The program asks where the cursor is, and we say."""
+"""The program asks for the position of the cursor, and we answer."""
 
 
 class Screen:
-    """A program on a terminal of its own; what it writes is read, and forgotten but for the last part."""
+    """A program on its own terminal. Its output is read, and all but the last part forgotten."""
 
     def __init__(self, words: list[str], folder: str) -> None:
         self._master, slave = os.openpty()
@@ -63,13 +63,13 @@ class Screen:
         os.close(slave)
 
     def press(self, keys: bytes) -> float:
-        """Send keys; the moment just before."""
+        """Send keys; returns the time just before."""
         now = time.perf_counter()
         os.write(self._master, keys)
         return now
 
     def wait_for(self, wanted: bytes) -> float:
-        """Read until something new holds `wanted`; the moment just after. OSError if it does not come."""
+        """Read until new output contains `wanted`; returns the time just after. OSError if it does not come."""
         self._seen = b""
         deadline = time.perf_counter() + PATIENCE
         while wanted not in self._seen:
@@ -85,7 +85,7 @@ class Screen:
             pass
 
     def _read(self, seconds: float) -> bool:
-        """Take in what comes within some seconds; False after the end."""
+        """Read what arrives within `seconds`; False after the end."""
         ready, _, _ = select.select([self._master], [], [], seconds)
         if ready:
             try:
@@ -98,7 +98,7 @@ class Screen:
         return True
 
     def close(self) -> None:
-        """End the program and all it started."""
+        """Kill the program and everything it started."""
         os.close(self._master)
         try:
             self._child.wait(5.0)
@@ -147,7 +147,7 @@ def measure_keys(face: str, tries: int) -> Measurement:
 
 
 def measure(tries: int, starts: int) -> Iterator[Measurement]:
-    """All measurements; the first start only warms up."""
+    """All measurements; the first start is only a warm-up."""
     with running([]) as screen:
         screen.wait_for(BOARD)
     for face in FACES:
@@ -157,7 +157,7 @@ def measure(tries: int, starts: int) -> Iterator[Measurement]:
 
 
 def main(argv: list[str]) -> int:
-    """Measure and print a table; 2 if the game cannot be played."""
+    """Measure and print a table; the exit status is 2 if the game cannot be played."""
     options = parser(
         "bench terminal",
         "Measures how fast `hnefi play` shows its first board, and how fast it draws a typed letter while the engine "

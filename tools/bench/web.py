@@ -1,8 +1,8 @@
 """`hnefi bench web`: what the web server adds to an engine's answer, with many pages and with one that does not read.
 
-The real server runs as a process on a free port and is spoken to by WebSockets, as pages speak to it. Measured from
-outside by wall time, medians and maxima; on a busy machine the maxima are the machine's. Round trips to an engine by
-pipe and through the server are measured by turns. Linux only, for processor time and memory.
+The real server runs as a process on a free port; we talk to it through WebSockets, as pages do. Wall time is measured
+from outside, as medians and maxima; on a busy machine the maxima say more about the machine than about the server.
+Round trips to an engine through a pipe and through the server alternate. Linux only, for processor time and memory.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     import aiohttp
 
 OPENINGS: Final = 5
-"""Games that are opened after the first one, which may have to wait for the fork server."""
+"""Games opened after the first one, which may have to wait for the fork server."""
 PATIENCE: Final = 600.0
-"""Seconds for what may have to be compiled first."""
+"""Seconds to wait for anything that may have to compile first."""
 VARIANT: Final = "brandubh"
 
 
@@ -66,7 +66,7 @@ class Server(Listener):
             await server.process.wind_up(grace=0.0, mercy=10.0)
 
     def family(self) -> list[int]:
-        """The numbers of all its processes."""
+        """The ids of all its processes."""
         parents: dict[int, list[int]] = {}
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError, ValueError):
@@ -78,7 +78,7 @@ class Server(Listener):
         return found
 
     def work(self) -> tuple[float, float]:
-        """Milliseconds of processor time that it has used, and those that its engines have."""
+        """Milliseconds of processor time used by the server, and by its engines."""
         own, *others = self.family()
         spent = 0.0
         for pid in others:
@@ -99,7 +99,7 @@ class Page:
         await self._web.send_str(json.dumps(frame))
 
     async def hear(self, kind: str, text: str = "") -> dict[str, Any]:
-        """The next frame of that kind, with a line that begins so; OSError if the server closes the socket."""
+        """The next frame of that kind whose line begins with `text`; OSError if the server closes the socket."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 message = await self._web.receive()
@@ -124,7 +124,7 @@ class Page:
         await self.say(t="line", s=self.sid, n=0, text=text)
 
     async def echo(self) -> float:
-        """The seconds of `isready`."""
+        """Seconds of a round trip of `isready`."""
         began = time.perf_counter()
         await self.line("isready")
         await self.hear("line", "readyok")
@@ -139,7 +139,7 @@ class Visitor:
 
     @contextlib.asynccontextmanager
     async def page(self) -> AsyncIterator[Page]:
-        """An open page that has been welcomed."""
+        """An open page that the server has greeted."""
         async with self._client.ws_connect(f"{self._url}/ws", origin=self._url) as web:
             page = Page(web)
             await page.say(t="hello")
@@ -147,7 +147,7 @@ class Visitor:
             yield page
 
     async def health(self) -> dict[str, Any]:
-        """What the server says about itself."""
+        """What the server reports about itself."""
         async with self._client.get(f"{self._url}/healthz") as answer:
             return dict(await answer.json())
 
@@ -158,9 +158,9 @@ def row(name: str, seconds: Sequence[float], target: str = "") -> Measurement:
 
 
 async def echoes(visitor: Visitor, tries: int, server: Server | None = None) -> AsyncIterator[Measurement]:
-    """A round trip by pipe and one through the server, by turns, and what the server adds."""
+    """Round trips through a pipe and through the server in turn, and what the server adds."""
     pace = 0.05
-    """Seconds between two: the server takes 20 frames a second from a page."""
+    """Seconds between two round trips: the server accepts 20 frames a second from a page."""
     async with visitor.page() as page:
         yield row("the first game opens", [await page.open()])
         opened = []
@@ -207,7 +207,7 @@ async def crowd(visitor: Visitor, sockets: int, tries: int) -> AsyncIterator[Mea
 
 
 async def bad_reader(visitor: Visitor, server: Server) -> AsyncIterator[Measurement]:
-    """A page that asks and does not read what it is answered, until it is let go; another one meanwhile."""
+    """A page that asks but does not read the answers, until it is disconnected, and another page meanwhile."""
     async with visitor.page() as deaf, visitor.page() as other:
         await other.open()
         before = most = memory(server.process.pid)[0]
@@ -229,7 +229,7 @@ async def bad_reader(visitor: Visitor, server: Server) -> AsyncIterator[Measurem
 
 
 async def moves(visitor: Visitor, server: Server, tries: int) -> AsyncIterator[Measurement]:
-    """What a move of a level costs besides its search, in processor time: position, search of ten nodes, state."""
+    """The processor time of a level's move besides its search: position, search of ten nodes, state."""
     async with visitor.page() as page:
         await page.open()
         await page.line("setoption name SkillLevel value 0")
@@ -247,7 +247,7 @@ async def moves(visitor: Visitor, server: Server, tries: int) -> AsyncIterator[M
 
 
 async def measure(flags: Sequence[str], sockets: int, tries: int) -> AsyncIterator[Measurement]:
-    """All figures, one after the other."""
+    """All figures, one after another."""
     import aiohttp
 
     limits = ["--pages", str(sockets + 8), "--sessions", "64"]
