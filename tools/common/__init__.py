@@ -1,1 +1,1 @@
-"""What several subcommands share beside their command lines."""
+"""Code that several subcommands share."""

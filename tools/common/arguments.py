@@ -32,14 +32,14 @@ def parser(command: str, description: str, examples: Sequence[str] = ()) -> Pars
 
 
 def shown(command: str, examples: Iterable[str]) -> str | None:
-    """The end of the help of ``hnefi COMMAND``: `examples`, each without these words; None if there are none."""
+    """The examples at the end of the help of ``hnefi COMMAND``; `examples` lack these words. None without examples."""
     lines = [f"  hnefi {command} {example}".rstrip() for example in examples]
     return "\n".join(["examples:", *lines]) if lines else None
 
 
 def subcommand(options: Parser, commands: Mapping[str, Callable[[list[str]], int]], argv: list[str]) -> int:
-    """Carry out the one of `commands` that `argv` begins with, each with a parser of its own; otherwise `options` says
-    which there are, and the program ends."""
+    """Run the one of `commands` that `argv` begins with; each has its own parser. For anything else `options` lists the
+    commands, and the program exits."""
     if argv and argv[0] in commands:
         return commands[argv[0]](argv[1:])
     options.add_argument(
@@ -53,7 +53,7 @@ def subcommand(options: Parser, commands: Mapping[str, Callable[[list[str]], int
 
 
 def add_variants(to: Parser, default: Sequence[str]) -> None:
-    """`VARIANT ...`, in `variants`: what is played or measured."""
+    """`VARIANT ...`, stored in `variants`: what to play or measure."""
     to.add_argument(
         "variants",
         nargs="*",
@@ -65,17 +65,17 @@ def add_variants(to: Parser, default: Sequence[str]) -> None:
 
 
 def add_variant_path(to: argparse.ArgumentParser) -> None:
-    """`--path`: where further variants lie."""
+    """`--path`: where to find further variants."""
     to.add_argument("--path", metavar="PATH", help="a file or folder of further variants (TOML)")
 
 
 def add_out(to: argparse._ActionsContainer, metavar: str, what: str, **how: Any) -> None:
-    """`-o`, `--out`: where the work of a command goes."""
+    """`-o`, `--out`: where a command writes its results."""
     to.add_argument("-o", "--out", metavar=metavar, help=what, **how)
 
 
 def add_plain(to: argparse._ActionsContainer) -> None:
-    """`--plain`: for scripts, logs and screens that show little."""
+    """`--plain`: for scripts, logs and limited screens."""
     to.add_argument("--plain", action="store_true", help="plain lines in ASCII, also on a terminal")
 
 
@@ -85,7 +85,7 @@ def add_html(to: argparse._ActionsContainer, what: str = "the report") -> None:
 
 
 class _Png(argparse.Action):
-    """`--png`, refused at once where no PNG can be drawn."""
+    """`--png`, rejected at once if no PNG can be drawn."""
 
     def __call__(
         self,
@@ -104,14 +104,14 @@ class _Png(argparse.Action):
 
 
 def add_png(to: argparse.ArgumentParser) -> None:
-    """`--png`: figures not only as SVG."""
+    """`--png`: figures also as PNG."""
     to.add_argument(
         "--png", action=_Png, nargs=0, default=False, help="figures also as PNG, which needs matplotlib"
     )
 
 
 class _Backend(argparse.Action):
-    """`--backend`, refused at once where its package is missing: a short run might never come to use it."""
+    """`--backend`, rejected at once if its package is missing: a short run might never need it and hide the mistake."""
 
     def __call__(
         self,
@@ -128,7 +128,7 @@ class _Backend(argparse.Action):
 
 
 def add_backend(to: argparse._ActionsContainer, what: str = "what other processes run on (loky)") -> None:
-    """`--backend`: where jobs are carried out."""
+    """`--backend`: where jobs run."""
     to.add_argument(
         "--backend",
         action=_Backend,
@@ -139,7 +139,7 @@ def add_backend(to: argparse._ActionsContainer, what: str = "what other processe
 
 
 def find_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> AnyVariant:
-    """The variant called `word` (name, alias, or a TOML file); otherwise the program ends with the reason."""
+    """The variant called `word` (name, alias, or a TOML file); if there is none, the program exits with the reason."""
     from hnefi.engine.games import find
     from hnefi.engine.games.base_variant import VariantError
     from hnefi.engine.games.tafl.variant import load
@@ -151,7 +151,7 @@ def find_variant(options: argparse.ArgumentParser, word: str, path: str | None =
 
 
 def find_tafl_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> Variant:
-    """As `find_variant`, for what only tafl has."""
+    """Like `find_variant`, but only for tafl variants."""
     from hnefi.engine.games.tafl.variant import Variant
 
     found = find_variant(options, word, path)
@@ -161,5 +161,5 @@ def find_tafl_variant(options: argparse.ArgumentParser, word: str, path: str | N
 
 
 def let_interrupt_end_us() -> None:
-    """Ctrl-C ends the program at once, without a word: compiled kernels never look at Python's own handler."""
+    """Let Ctrl-C end the program at once and silently: compiled kernels never return to Python's own handler."""
     let_them_end_us()

@@ -1,4 +1,4 @@
-"""How well values tell results: the line from centipawns to chances that fits best, and the logistic loss."""
+"""How well values predict results: the best-fitting line from centipawns to logits, and the logistic loss."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 LOGIT = 400 / np.log(10)
-"""Centipawns of a logit, before they are stretched."""
+"""Centipawns per logit, before scaling."""
 CLIP = 1500
-"""Scores beyond so many centipawns tell nothing about their scale."""
+"""Centipawns beyond which scores say nothing about their scale."""
 STEPS, RIDGE, LEAST_SLOPE = 12, 1.0, 0.05
 
 
 def scale_of(scores: Any, results: Any) -> tuple[float, float]:
-    """Slope and level of the line through scores in logits that tells results best, by least logistic loss. The level
-    is that of a score of 0: where one side wins more games, even play is not an even chance."""
+    """Slope and intercept of the line through scores in logits that predicts results with the least logistic loss. The
+    intercept belongs to a score of 0: if one side wins more games, an even score is not an even chance."""
     near = np.abs(scores.astype(np.int64)) <= CLIP
     x = np.stack([scores[near] / LOGIT, np.ones(int(near.sum()))], axis=1)
     theta = np.array([1.0, 0.0])

@@ -1,8 +1,8 @@
 """`compiling 3/9 search (12 s, about 40 s left)` on standard error while kernels are compiled: in this process, in its
 workers, or in an engine that it has started.
 
-At a terminal the line writes over itself and goes when there is something else to see; elsewhere there is a line now
-and then. Nothing is ever said on standard output, and nothing about kernels that come from the cache.
+On a terminal the line is redrawn in place and disappears before other output; elsewhere a line is printed now and then.
+Nothing goes to standard output, and kernels from the cache are not mentioned.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 from hnefi.engine.compile.progress import Progress, listening
 
 PAUSE = 10.0
-"""Seconds between two plain lines, at least."""
+"""Minimum seconds between two plain lines."""
 STALE = 2.5
-"""Seconds after the last report when compiling counts as over."""
+"""Seconds after the last report after which compiling counts as finished."""
 BAR = 20
 
 
 class Line:
-    """The line on a stream. Call it with every report, from any thread."""
+    """The progress line on a stream. Call it with every report, from any thread."""
 
     def __init__(self, stream: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -43,7 +43,7 @@ class Line:
             if not progress.elsewhere:
                 self._own = now
             elif now - self._own < STALE:
-                return  # one of us compiles and the others wait for it
+                return  # one process compiles and the others wait for it
             if self.terminal:
                 self._draw(progress)
             elif now - self._said >= PAUSE:
@@ -51,7 +51,7 @@ class Line:
                 print(words(progress), file=self._stream, flush=True)
 
     def erase(self) -> None:
-        """Something else is going to be written there."""
+        """Remove the line, because something else is about to be written."""
         with self._lock, contextlib.suppress(OSError, ValueError):
             if self._drawn:
                 self._drawn = False
@@ -59,7 +59,7 @@ class Line:
                 self._stream.flush()
 
     def end(self) -> None:
-        """Nothing is compiled any more."""
+        """Compiling has finished."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()
@@ -100,8 +100,8 @@ class _State:
 
 
 def report(progress: Progress) -> None:
-    """Show what an engine or a worker says about its compiling, where such lines are shown; once, that nothing can be
-    kept."""
+    """Show how far an engine or a worker is with compiling, if such lines are shown at all; say once if the results
+    cannot be cached."""
     if _State.line is not None:
         if progress.unkept:
             from hnefi.engine.compile.cache import tell_unkept
@@ -113,14 +113,14 @@ def report(progress: Progress) -> None:
 
 @contextlib.contextmanager
 def shown_on_stderr(*, quiet: bool = False) -> Iterator[None]:
-    """Show while the block runs that kernels are compiled; `quiet` shows nothing."""
+    """Show during the block that kernels are being compiled; `quiet` shows nothing."""
     if quiet or _State.line is not None or sys.stderr is None:
         yield
         return
     line = Line(sys.stderr)
     before = sys.stdout, sys.stderr
     if line.terminal:
-        # Whatever is printed begins on a free line.
+        # Printed text always begins on an empty line.
         sys.stdout, sys.stderr = (_Above(stream, line) for stream in before)
     _State.line = line
     try:
@@ -133,7 +133,7 @@ def shown_on_stderr(*, quiet: bool = False) -> Iterator[None]:
 
 
 class _Above:
-    """A stream that takes the line away before it writes."""
+    """A stream that removes the progress line before it writes."""
 
     def __init__(self, stream: Any, line: Line) -> None:
         self._stream = stream

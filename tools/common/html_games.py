@@ -1,11 +1,11 @@
-"""Games for an HTML report: what its script needs to replay them on a board, without any rules.
+"""Games for an HTML report, with the data that its script needs to replay them without knowing the rules.
 
     games = Games()
     games.add("17.2", record, variant)
     games.into(page)
 
-Rules know more than "origin, target, captures" (stones are placed and turned over, pieces change), so every ply says
-which cells changed, as positions of our own rules have them.
+A move can do more than "origin, target, captures" (stones are placed and turned over, pieces change), so every ply
+lists the cells that changed, according to our own rules.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
     from .html_page import Page
 
 MOST: Final = 5000
-"""Games of one page at most: some ten megabytes."""
+"""Maximum number of games on one page: about ten megabytes."""
 DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _HEX_DOWN: Final = svg.CELL * math.sqrt(3) / 2
 _WINNERS: Final = {"a": 0, "d": 1}
 
 
 class Games:
-    """The games of a page; what many have in common is written once."""
+    """The games of a page; data that many games share is written once."""
 
     def __init__(self) -> None:
         self._boards: list[dict[str, Any]] = []
         self._kinds: list[str] = []
         self._grounds: list[Markup] = []
         self._letters: dict[str, str] = {}
-        """Of every man that stands somewhere, and the game that it is of."""
+        """The letters of all men that occur, each with its game."""
         self._numbers: dict[str, dict[str, int]] = {"board": {}, "start": {}, "name": {}}
         self._games: list[dict[str, Any]] = []
         self.left_out = 0
-        """Games that the page does not hold: those beyond `MOST`, and what a caller leaves out."""
+        """Games missing from the page: those beyond `MOST`, and those that the caller leaves out."""
 
     def __len__(self) -> int:
         return len(self._games)
 
     def add(self, word: str, record: GameRecord, variant: AnyVariant) -> None:
-        """A game called `word`. Where our rules refuse a move the replay ends, and says so."""
+        """Add a game called `word`. If our rules reject a move, the replay stops there and says so."""
         if len(self._games) >= MOST:
             self.left_out += 1
             return
@@ -94,7 +94,7 @@ class Games:
         )
 
     def into(self, page: Page) -> None:
-        """The board, the list of games and their data; nothing without games."""
+        """Add the board, the list of games and their data to `page`; nothing if there are no games."""
         if not self._games:
             return
         played = set(self._kinds)
@@ -139,7 +139,7 @@ class Games:
         return number
 
     def _drawings(self) -> Markup:
-        """Every board and every man once, for the script to place."""
+        """One drawing of every board and every man, for the script to place."""
         men = [
             element("g", Markup(_man(letter, game)), id=f"man-{ord(letter)}")
             for letter, game in sorted(self._letters.items())
@@ -149,7 +149,7 @@ class Games:
 
 
 def _squares(variant: AnyVariant) -> list[int]:
-    """All squares, a1 b1 …: the order of a page's cells."""
+    """All squares in the order of a page's cells: a1 b1 …"""
     return [square(file, rank) for rank in range(variant.ranks) for file in range(variant.files)]
 
 
@@ -167,7 +167,7 @@ def _changes(before: list[str], after: list[str]) -> str:
 
 
 def _score(ply: Ply) -> str:
-    """What the mover thought of it."""
+    """The mover's evaluation."""
     if ply.mate is not None:
         return f"#{ply.mate}"
     return "" if ply.cp is None else f"{ply.cp / 100:+.2f}"
@@ -186,7 +186,7 @@ def _end(record: GameRecord, variant: AnyVariant) -> str:
 
 
 def _corner(variant: AnyVariant, sq: int) -> tuple[float, float]:
-    """The top left corner of a square's cell; the rows of hex are shifted, half a cell each."""
+    """The top left corner of a square's cell; each row of hex is shifted by half a cell more."""
     down = variant.ranks - 1 - rank_of(sq)
     if variant.game == "hex":
         return svg.MARGIN + svg.CELL * (file_of(sq) + down / 2), svg.MARGIN + _HEX_DOWN * down
@@ -204,7 +204,7 @@ def _ground(variant: AnyVariant) -> str:
         drawn.append(
             f'<path d="{cell}" transform="translate({x:.1f} {y:.1f})" fill="{svg.BOARD}" stroke="{svg.LINE}"/>'
         )
-        # The squares' names stand in them: neither board has straight rows beside which ranks could be written.
+        # The squares' names are inside them: these boards have no straight edge beside which to write ranks.
         drawn.append(
             f'<text x="{x + svg.CELL / 2:.1f}" y="{y + svg.CELL / 2 + 4:.1f}" font-size="11" text-anchor="middle"'
             f' fill="{svg.LINE}">{name(sq)}</text>'
@@ -213,7 +213,7 @@ def _ground(variant: AnyVariant) -> str:
 
 
 def _hexagon() -> str:
-    """A hexagon that stands on a corner, as wide as a cell."""
+    """A hexagon with a corner at the bottom, as wide as a cell."""
     middle, radius = svg.CELL / 2, svg.CELL / math.sqrt(3)
     corners = [
         (middle + radius * math.sin(math.pi * k / 3), middle - radius * math.cos(math.pi * k / 3))
@@ -234,7 +234,7 @@ def _man(letter: str, game: str) -> str:
 
 
 def _viewer(sides: tuple[str, str]) -> Markup:
-    """The board with its buttons, and the list of games: empty, for the script to fill."""
+    """An empty board with its buttons and an empty list of games, which the script fills."""
     keys = [
         element("button", text, type="button", id=word, aria_label=label)
         for word, text, label in (

@@ -1,12 +1,12 @@
-"""A report as one HTML file: no network, no foreign script, nothing in it that could run but our own few lines.
+"""A report as one HTML file: no network, no third-party script; only our own few lines of script can run.
 
     page = Page("cup", ["mine – simple", "12 games"])
     page.section("Standings", table(("engine", "score"), [("mine", "58.3")]))
     durable.put(path, page.render())
 
-Text is escaped wherever it enters, and only what this module's functions give is `Markup`. A Content-Security-Policy
-allows the one style sheet and the one script by their hashes and forbids everything else: should a name ever get
-through unescaped, a browser still runs nothing of it. The same page gives the same bytes.
+All text is escaped when it is added, and only this module's functions return `Markup`. A Content-Security-Policy allows
+the one style sheet and the one script by their hashes and forbids everything else, so that even a name that slipped
+through unescaped could not run. The same page gives the same bytes.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _TENTHS = 10
 
 
 class Markup(str):
-    """Text that is HTML already: what else is shown is escaped."""
+    """Text that is already HTML; all other text is escaped."""
 
     __slots__ = ()
 
 
 def escaped(value: object) -> str:
-    """A value as HTML: markup as it is, anything else as the text that it says, harmless signs only."""
+    """A value as HTML: markup unchanged, anything else as its text with only harmless characters."""
     return value if isinstance(value, Markup) else html.escape(safe(str(value)))
 
 
 def element(name: str, *inside: object, **attributes: object) -> Markup:
-    """An element with children; attributes are written with `-` for `_` and without a `_` at their end."""
+    """An element with children; `_` in names of attributes becomes `-`, and a trailing `_` is dropped."""
     said = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(safe(str(value)))}"'
         for key, value in attributes.items()
@@ -61,8 +61,8 @@ def bullets(items: Iterable[object]) -> Markup:
 
 
 def table(head: Sequence[object], rows: Iterable[Sequence[object]], *, left: Sequence[int] = (0,)) -> Markup:
-    """A table that scrolls by itself where the screen is too narrow. Columns in `left` begin together; the first of
-    them stays in view."""
+    """A table that scrolls on its own if the screen is too narrow. Columns in `left` are aligned left; the first of
+    them stays visible."""
     kept = min(left, default=-1)
 
     def cell(kind: str, at: int, value: object) -> Markup:
@@ -92,20 +92,20 @@ def _classes(words: Sequence[str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Tinted:
-    """A cell of a table whose ground is stronger the more it stands for, from 0 to 1."""
+    """A cell of a table with a background that is stronger for larger shares, from 0 to 1."""
 
     text: str
     share: float
 
     @property
     def tenth(self) -> int:
-        """The share in tenths, 0 to 10: there is a class of the style sheet for each."""
+        """The share in tenths, 0 to 10; the style sheet has a class for each."""
         return round(_TENTHS * min(1.0, max(0.0, self.share)))
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A number with its interval (None where nothing is known about it), and how it is said."""
+    """A number with its interval (None if unknown) and its text."""
 
     name: str
     value: float
@@ -115,9 +115,9 @@ class Bar:
 
 
 def intervals(bars: Sequence[Bar], unit: str, *, level: float | None = None) -> Markup:
-    """Numbers with error bars below each other on one axis; `level` is a line to compare with.
+    """Numbers with error bars below each other on one axis; `level` is a reference line.
 
-    Drawn with shares of the width instead of a picture's own units, so that words keep their size on a telephone.
+    Drawn in percentages of the width instead of the units of a picture, so that text keeps its size on a phone.
     """
     ends = [end for bar in bars for end in (bar.value, bar.low, bar.high, level) if end is not None]
     low, high = min(ends), max(ends)
@@ -156,7 +156,8 @@ def _line(left: str, right: str, top: str, bottom: str, kind: str) -> Markup:
 
 
 def chart(svg: str, *, shaded: bool = False) -> Markup:
-    """A drawing of `svg_chart`. Its colours follow the page's, but where cells are `shaded`: those keep their paper."""
+    """A drawing of `svg_chart`. Its colours follow the page's theme unless its cells are `shaded`: then it keeps its
+    white paper."""
     kind = "chart shaded" if shaded else "chart"
     return element("figure", Markup(svg.strip()), class_=kind, tabindex=0)
 
@@ -166,10 +167,10 @@ _PICTURE: Final = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
 
 
 def from_markdown(lines: Iterable[str], charts: Mapping[str, Markup]) -> Iterator[tuple[str, list[Markup]]]:
-    """Our own reports, which are Markdown, as sections: heading (empty before the first) and blocks.
+    """Our own Markdown reports as sections: heading (empty before the first one) and blocks.
 
-    Known are headings, tables, bullets, fenced blocks, paragraphs, and pictures, which stand in `charts` by name;
-    a picture that does not is left out.
+    Handles headings, tables, bullets, fenced blocks, paragraphs, and pictures, which are looked up in `charts` by name;
+    a picture that is not there is left out.
     """
     heading, blocks = "", list[Markup]()
     part: list[str] = []
@@ -257,7 +258,7 @@ class Page:
         """A value that the script finds as JSON under `name`."""
         text = json.dumps(document, separators=(",", ":"))
         for sign in "<>&":
-            # No name can end the element that holds it.
+            # So that no name can close the script element that contains it.
             text = text.replace(sign, f"\\u{ord(sign):04x}")
         self._data.append(element("script", Markup(text), type="application/json", id=name))
 

@@ -1,11 +1,11 @@
-"""Ctrl-C, TERM and HUP in commands that keep what they finish: a flag that a handler sets, and a deadline.
+"""Ctrl-C, TERM and HUP in commands that save finished work: a flag that is set on a signal, and a deadline.
 
-An exception that a signal raises (`KeyboardInterrupt`) comes up in whatever line runs just then, in the middle of
-libraries that swallow it; and it does not come up at all while a call in C keeps the main thread. So nothing is raised
-by a signal here. The system writes its number to a socket (`signal.set_wakeup_fd`), which works at any moment; a thread
-reads that, sets the flag and wakes whoever waits. The first interrupt lets the command end by itself within a moment:
-it comes past `check`, or waits by `told`. If it does not, because LLVM compiles or a disk is slow, or if it is asked
-once more, that thread ends the process with all its children. Nothing is lost by that: what is finished is on the disk.
+An exception raised by a signal (`KeyboardInterrupt`) appears in whatever line happens to run, for example inside a
+library that swallows it, and not at all while a call in C occupies the main thread. So no signal raises anything here.
+The system writes its number to a socket (`signal.set_wakeup_fd`), which works at any time; a thread reads it, sets the
+flag and wakes everything that waits. After the first interrupt the command has a moment to end by itself, through
+`check` or a listener (`told`). If it does not, because LLVM is compiling or a disk is slow, or if there is a second
+interrupt, that thread ends the process with all its children. Nothing is lost: finished work is on the disk.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from pathlib import Path
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED
 
 GRACE = 0.7
-"""Seconds after the first interrupt in which a command ends by itself, or is ended."""
+"""Seconds that a command has after the first interrupt to end by itself; then it is ended."""
 LONGER = 10.0
-"""The same while it writes down what it has found (`finishing`)."""
+"""The same while it saves its results (`finishing`)."""
 TWICE = 0.2
-"""Interrupts so near to each other are one: `timeout`, and shells, signal a process and then its whole group."""
+"""Seconds within which interrupts count as one: `timeout` and shells signal a process and then its whole group."""
 BY_SIGNAL = 128
-"""A shell adds this to the number of the signal that ended a command."""
+"""What a shell adds to the number of the signal that ended a command."""
 SAYING = 2.0
-"""Seconds in which the last words must be out, counted from when the system lets the thread that says them run."""
+"""Seconds to write the last words, from the moment at which the system runs the thread that writes them."""
 SCHEDULED = 10.0
-"""Seconds in which it does so, however busy it is."""
+"""Seconds to wait until the system runs that thread, however busy it is."""
 
 Words = Callable[[], Sequence[str]]
 
 
 class Interrupted(Exception):
-    """Somebody asked this command to end. Raised by `check` only, never by a signal."""
+    """The command was asked to end. Raised only by `check`, never by a signal."""
 
 
 class Caught:
-    """The interrupts of one command, while they are caught. `ended` says that it ended by one."""
+    """The interrupts of one command while they are caught. `ended` says whether one has ended it."""
 
     def __init__(self, words: Words, grace: float | None = 0.0) -> None:
         self.ended = False
@@ -59,12 +59,13 @@ class Caught:
         self._changed = threading.Condition()
 
     def check(self) -> None:
-        """Interrupted if a signal asked for an end."""
+        """Raise Interrupted if a signal has asked the command to end."""
         if self.asked.is_set():
             raise Interrupted
 
     def say(self) -> None:
-        """The last words, once. Whoever comes second returns when they are out: it may be about to end the process."""
+        """Write the last words once. A second caller returns only after they are written, because it may be about to
+        end the process."""
         with self._saying:
             if self._said:
                 return
@@ -81,19 +82,19 @@ class Caught:
             listener()
 
     def forget(self, listener: Callable[[], object]) -> None:
-        """Call `listener` no longer; nothing happens if it was not listening."""
+        """Stop calling `listener`; no effect if it was not registered."""
         with self._lock, contextlib.suppress(ValueError):
             self._listeners.remove(listener)
 
     def patient(self, seconds: float) -> None:
-        """Whoever was interrupted has so many seconds from now on."""
+        """If there was an interrupt, allow `seconds` more from now."""
         with self._changed:
             if self._until is not None:
                 self._until = time.monotonic() + seconds
                 self._changed.notify_all()
 
     def interrupt(self) -> None:
-        """An interrupt has come; a second one ends the process."""
+        """Handle an interrupt; a second one ends the process."""
         now = time.monotonic()
         if now - self._last < TWICE:
             return
@@ -117,7 +118,7 @@ class Caught:
                 listener()
 
     def over(self) -> None:
-        """The command has ended, and this process goes on."""
+        """The command has ended, but this process continues."""
         with self._changed:
             self._until = None
             self._changed.notify_all()
@@ -136,7 +137,7 @@ class Caught:
 
     def leave(self) -> None:
         """End the process and its children at once, after the last words."""
-        # The reader of standard error may have stopped, or the main thread may hold the stream's lock.
+        # Writing may block: nobody may be reading standard error, or the main thread may hold the stream's lock.
         running = threading.Event()
 
         def say() -> None:
@@ -152,13 +153,13 @@ class Caught:
 
 
 class _State:
-    """Of this process: whose interrupts are caught now, and whether a command has ended by one."""
+    """State of this process: whose interrupts are caught now, and whether an interrupt has ended a command."""
 
     caught: Caught | None = None
     interrupted: object = None
-    """By which the command has ended; its socket stays open."""
+    """The `caught` block that an interrupt ended; kept so that its socket stays open."""
     program = False
-    """Whether the command is all that this process does."""
+    """Whether this process does nothing but run the command."""
 
 
 def _exit(status: int) -> None:
@@ -166,12 +167,12 @@ def _exit(status: int) -> None:
 
 
 class caught:  # noqa: N801 - used as a function
-    """Catch interrupts in the block, and end it by the first one: `ended` of what it gives is true behind it then, and
-    the lines of `words` (what is kept, how to go on) have been printed on standard error.
+    """Catch interrupts in the block and end it at the first one. `ended` of the yielded `Caught` is then true after the
+    block, and the lines of `words` (what was saved, how to continue) have been printed on standard error.
 
-    Only `check` ends the block; where nobody comes past it within `grace` seconds (0: `GRACE`), the process ends. None
-    for a command that listens itself and may take its time: the second interrupt gives it `GRACE` seconds. In such
-    a block of another command that one's words and grace hold.
+    Only `check` ends the block; if it is not called within `grace` seconds (0: `GRACE`), the process ends. `grace` is
+    None for a command that listens itself and may take its time: then the second interrupt gives it `GRACE` seconds.
+    Inside another command's block, the words and grace of that outer block apply.
     """
 
     def __init__(self, words: Words, grace: float | None = 0.0) -> None:
@@ -194,7 +195,7 @@ class caught:  # noqa: N801 - used as a function
             mine.say()
         _State.caught = None
         if mine.asked.is_set() and _State.program:
-            # The next one still ends the process at once, and the deadline holds until it has ended.
+            # Until the process has ended, the deadline holds and the next interrupt still ends it at once.
             _State.interrupted = self
         else:
             mine.over()
@@ -203,14 +204,14 @@ class caught:  # noqa: N801 - used as a function
 
 
 def check() -> None:
-    """Interrupted if a signal asked the running command to end."""
+    """Raise Interrupted if a signal has asked the running command to end."""
     if _State.caught is not None:
         _State.caught.check()
 
 
 @contextlib.contextmanager
 def told(listener: Callable[[], object]) -> Iterator[bool]:
-    """Call `listener` at every interrupt in the block, from another thread; at once if there was one before. Gives
+    """Call `listener` at every interrupt in the block, from another thread, and at once if there was one before. Yields
     whether interrupts are caught here at all."""
     where = _State.caught
     if where is None:
@@ -224,15 +225,15 @@ def told(listener: Callable[[], object]) -> Iterator[bool]:
 
 
 def finishing() -> None:
-    """Whoever was interrupted writes down now what it has found, and may take longer."""
+    """If there was an interrupt, allow more time, because the command is now saving its results."""
     if _State.caught is not None:
         _State.caught.patient(LONGER)
 
 
 def let_them_end_us() -> None:
-    """Interrupts end the process at once, without a word: for commands with nothing to keep, and until there is.
+    """Let interrupts end the process at once and silently: for commands with nothing to save, or nothing to save yet.
 
-    With `nohup` the end of the terminal stays ignored.
+    Under `nohup`, closing the terminal is still ignored.
     """
     with contextlib.suppress(ValueError):  # not in the main thread
         for number in _heard():
@@ -241,7 +242,7 @@ def let_them_end_us() -> None:
 
 @contextlib.contextmanager
 def undone(undo: Callable[[], object]) -> Iterator[None]:
-    """Call `undo` at the end of the block, also where interrupts end the process (`let_them_end_us`) in it."""
+    """Call `undo` at the end of the block, also if an interrupt ends the process in it (`let_them_end_us`)."""
 
     ending = threading.Event()
 
@@ -257,24 +258,24 @@ def undone(undo: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         if ending.is_set():
-            # What went wrong in the block did so because of `undo`: there is nothing to be said about it.
+            # Errors in the block are consequences of `undo` and not worth reporting.
             threading.Event().wait()
         undo()
         release()
 
 
 def gone_with_us(half: Path) -> contextlib.AbstractContextManager[None]:
-    """Where interrupts end the process (`let_them_end_us`), this half-written file goes with it."""
+    """If an interrupt ends the process in the block (`let_them_end_us`), remove the half-written file `half`."""
     return undone(lambda: half.unlink(missing_ok=True))
 
 
 def is_program() -> None:
-    """The command is all that this process does: a deadline holds until it has ended."""
+    """This process only runs the command, so a deadline holds until the process has ended."""
     _State.program = True
 
 
 def ended(status: int) -> int:
-    """The exit status of a command that is over. After an interrupt it does not wait for work that still runs in
+    """The exit status of a finished command. After an interrupt, exit without waiting for work that still runs in
     threads."""
     if _State.interrupted is not None:
         for stream in (sys.stdout, sys.stderr):
@@ -294,7 +295,7 @@ NUMBERS = tuple(
 
 
 def _heard() -> list[int]:
-    """All of these but HUP under `nohup`."""
+    """The signals to handle: `NUMBERS`, without HUP under `nohup`."""
     return [
         number
         for number in NUMBERS
@@ -303,13 +304,14 @@ def _heard() -> list[int]:
 
 
 def _catch(heard: Callable[[int], object]) -> Callable[[], None]:
-    """Let signals interrupt `mine`; what takes that back. Nothing outside the main thread."""
+    """Call `heard` with the number of every signal; returns a function that restores the previous state. Does nothing
+    outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return lambda: None
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     fd_before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-    # A handler there must be for the system to write to the socket; it has nothing to do.
+    # The system writes to the socket only for signals with a handler; the handler itself has nothing to do.
     before = {number: signal.signal(number, lambda *_: None) for number in _heard()}
 
     def read() -> None:
@@ -334,8 +336,8 @@ def _catch(heard: Callable[[int], object]) -> Callable[[], None]:
 
 
 def kill_children() -> None:
-    """End every process that we have started, and what those have started. Trackers of joblib end by themselves when
-    we do, and clean up before."""
+    """Kill all processes that we have started, with their descendants, except joblib's trackers: those clean up and
+    exit by themselves when we do."""
     spared = _trackers()
     for pid, leads in _descendants(os.getpid(), spared):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -351,7 +353,7 @@ def _trackers() -> set[int]:
 
 
 def _descendants(root: int, spared: set[int]) -> list[tuple[int, bool]]:
-    """Numbers of processes below `root`, and whether each leads a group of its own."""
+    """Ids of the descendants of `root`, and whether each leads its own process group."""
     children: dict[int, list[tuple[int, bool]]] = {}
     for pid, parent, group in _processes():
         if pid not in spared:
@@ -365,7 +367,7 @@ def _descendants(root: int, spared: set[int]) -> list[tuple[int, bool]]:
 
 
 def _processes() -> Iterator[tuple[int, int, int]]:
-    """Every process: its number, its parent's, its group's."""
+    """The id of every process, with those of its parent and its group."""
     if sys.platform == "linux":
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError, ValueError, IndexError):

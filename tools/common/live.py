@@ -1,6 +1,6 @@
-"""Progress that is shown while it is made: lines that stay, and a live part below them where there is a terminal.
+"""Progress display: lines that stay, and below them, on a terminal, a live part that is redrawn.
 
-`Live` writes where it is called; where clocks run, it is called from a thread of its own.
+`Live` writes in the calling thread; programs with running clocks call it from a separate thread.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ from typing import Any, Protocol
 from hnefi.protocol.hosts.text_table import WIDTH, clip, encodable, safe
 
 REDRAW = 0.2
-"""Seconds between two drawings of the live part, at least."""
+"""Minimum seconds between two drawings of the live part."""
 PAUSE = 2.0
-"""Seconds between two lines of progress where there is no terminal, at least."""
+"""Minimum seconds between two lines of progress without a terminal."""
 STEP = 10.0
-"""Seconds between two lines of `Live.step` where there is no terminal."""
+"""Seconds between two lines of `Live.step` without a terminal."""
 TALLEST = 16
-"""Lines of the live part at most."""
+"""Maximum number of lines of the live part."""
 
 BOLD, RED, PLAIN = "\x1b[1m", "\x1b[31m", "\x1b[0m"
 
 
 class Stream(Protocol):
-    """What is written to."""
+    """A stream to write to."""
 
     def write(self, text: str, /) -> Any: ...
     def flush(self) -> Any: ...
 
 
 class Live:
-    """One place on a stream: lines that stay, and, on a terminal, a live part below them that is redrawn.
+    """Lines that stay on a stream and, on a terminal, a live part below them that is redrawn.
 
-    `plain` makes any stream one without live part and colour; `quiet` writes nothing. `clock` gives seconds, `columns`
-    the width.
+    `plain` turns off the live part and colours; `quiet` writes nothing. `clock` returns seconds; `columns` is the
+    width.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class Live:
         self._view: Callable[[], Sequence[str]] | None = None
 
     def game(self, line: str, hint: str = "", *, fault: bool = False) -> None:
-        """A game is over: a line of its own, on a terminal only if something went wrong in it; `hint` is what may be
-        typed about a fault."""
+        """Print a line about a finished game; on a terminal only if something went wrong in it. `hint` is a command to
+        type after a fault."""
         if fault or hint:
             self.report([line], colour=RED)
             self.report([hint] if hint else [])
@@ -83,14 +83,14 @@ class Live:
         self.report([line], colour=BOLD)
 
     def show(self, view: Callable[[], Sequence[str]]) -> None:
-        """The live part is what `view` gives from now on; it is asked at most five times a second."""
+        """Show what `view` returns as the live part from now on; it is called at most five times a second."""
         self._view = view
         if self.terminal and self._clock() - self._last >= self._pause:
             self._put(self._erased() + self._frame())
 
     def step(self, line: Callable[[], str], *, last: bool = False) -> None:
-        """Some work is done: the live part is `line` on a terminal; elsewhere it stays, every `STEP` seconds and if it
-        is the `last`."""
+        """Report finished work: on a terminal, `line` becomes the live part; elsewhere it is printed every `STEP`
+        seconds, and if it is the `last`."""
         if self.terminal:
             self.show(lambda: [line()])
         elif last or self._clock() - self._stepped >= STEP:
@@ -103,7 +103,7 @@ class Live:
             self.show(self._view)
 
     def close(self) -> None:
-        """The live part goes; what was said stays."""
+        """Remove the live part; printed lines stay."""
         self._view = None
         self._put(self._erased())
 
@@ -116,12 +116,12 @@ class Live:
         lines = [clip(self._fitting(safe(line)), columns) for line in list(self._view())[:TALLEST]]
         self._drawn = len(lines)
         self._last = self._clock()
-        # A view that takes long is not worth more than a tenth of our time.
+        # Spend at most a tenth of our time on a slow view.
         self._pause = max(REDRAW, 10 * (self._last - began))
         return "\n".join(lines)
 
     def _erased(self) -> str:
-        """What takes the live part away."""
+        """The characters that erase the live part."""
         lines, self._drawn = self._drawn, 0
         if not lines:
             return ""
@@ -130,7 +130,7 @@ class Live:
 
     @property
     def columns(self) -> int:
-        """How wide the stream is."""
+        """The width of the stream."""
         if self._columns:
             return self._columns
         with suppress(OSError, ValueError, AttributeError):
@@ -147,7 +147,7 @@ class Live:
 
 
 class Pace:
-    """How fast pieces of work are done, and how long the rest of `total` takes."""
+    """How fast pieces of work get done, and how long the rest of `total` will take."""
 
     def __init__(self, total: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.total = total
@@ -157,23 +157,23 @@ class Pace:
         self._timed = 0
 
     def add(self, pieces: int = 1, *, timed: bool = True) -> None:
-        """So many more are done; not `timed` if they took no time, as those of an earlier run."""
+        """Count finished pieces; `timed` is False for those that took no time now, such as those of an earlier run."""
         self.done += pieces
         self._timed += pieces if timed else 0
 
     @property
     def rate(self) -> float:
-        """Pieces a second; 0 if nothing is known yet."""
+        """Pieces per second; 0 if unknown."""
         passed = self._clock() - self._began
         return self._timed / passed if passed > 0 else 0.0
 
     def eta(self) -> str:
-        """` · ETA 6:10`; empty if nothing is known yet."""
+        """` · ETA 6:10`; empty if unknown."""
         return f" · ETA {duration((self.total - self.done) / self.rate)}" if self.rate else ""
 
 
 class Counter:
-    """Tells how many of something are done: call it with how many are, and how many there are in all."""
+    """Reports how many of something are done: call it with the number done and the total."""
 
     def __init__(self, live: Live, what: str) -> None:
         self._live = live

@@ -1,7 +1,8 @@
-"""Matches between two contestants, played in kernels, and what they are worth.
+"""Matches between two contestants, played in kernels, and their points.
 
-A match is two games with sides swapped. More game wins decide, else the larger total of captures of both games, else it
-is drawn: 2, 1 or 0 points (P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007).
+A match is two games with sides swapped. Whoever wins more games wins the match; if equal, whoever has captured more men
+in both games; else it is drawn: 2, 1 or 0 points (P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl",
+2007).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ATTACKERS, DEFENDERS, DRAW = 0, 1, 2
 
 
 class Games(NamedTuple):
-    """Finished games of a schedule, each (matches x 2): who won (0 attackers, 1 defenders, 2 nobody), men taken
+    """Finished games of a schedule as arrays (matches x 2): winner (0 attackers, 1 defenders, 2 nobody), men captured
     (matches x 2 x 2: by attackers, by defenders), plies and evaluations."""
 
     winner: Any
@@ -31,14 +32,14 @@ class Games(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Of each match: the points of the one who is named first, and whether captures decided it."""
+    """For each match, the points of the contestant named first, and whether captures decided it."""
 
     first: Any
     by_captures: Any
 
     @property
     def second(self) -> Any:
-        """The points of the other one; a match gives 2 in all."""
+        """The points of the contestant named second; both add up to 2."""
         return 2 - self.first
 
 
@@ -51,11 +52,11 @@ class Count(NamedTuple):
 
     @property
     def all(self) -> int:
-        """How many they are."""
+        """The total number."""
         return self.won + self.drawn + self.lost
 
     def plus(self, other: Count) -> Count:
-        """Both counts together."""
+        """The sum of both counts."""
         return Count(self.won + other.won, self.drawn + other.drawn, self.lost + other.lost)
 
 
@@ -64,7 +65,7 @@ NOTHING = Count()
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How one player did against another: matches, those that captures alone decided, games on either side."""
+    """How one player did against another: matches, matches decided by captures, games on either side."""
 
     matches: Count = NOTHING
     by_captures: int = 0
@@ -72,10 +73,10 @@ class Tally:
     defending: Count = NOTHING
     plies: int = 0
     evaluations: int = 0
-    """Positions that both valued."""
+    """Positions that the two evaluated together."""
 
     def plus(self, other: Tally) -> Tally:
-        """Both tallies together."""
+        """The sum of both tallies."""
         return Tally(
             self.matches.plus(other.matches),
             self.by_captures + other.by_captures,
@@ -103,7 +104,7 @@ class Tally:
 def play(
     variant: AnyVariant, ours: Contestant, theirs: Contestant, matches: int, key: str, first: int = 0
 ) -> Tally:
-    """So many matches from number `first` on; a match's random streams follow from `key` and its number alone."""
+    """Play matches, starting with number `first`; a match's random streams depend only on `key` and its number."""
     return count(play_games(variant, ours, theirs, [None] * matches, key, first))
 
 
@@ -115,8 +116,9 @@ def play_games(
     key: str,
     first: int = 0,
 ) -> Any:
-    """The games of matches number `first` and on, one for each of `starts`: the position that both of its games begin
-    with, None for the variant's own. Ours attack in the first of the two. A GAME array of twice as many games."""
+    """Play one match for each of `starts`, the position with which both of its games begin (None: the variant's own);
+    matches are numbered from `first`. Our player attacks in the first game of a match. Returns a GAME array, two games
+    per match."""
     import numpy as np
 
     from hnefi.engine.selfplay import match as contest
@@ -135,12 +137,12 @@ def play_games(
 
 
 def seed(*words: object) -> int:
-    """64 bits from what is seeded, the same everywhere."""
+    """A seed of 64 bits made from `words`, the same on every machine."""
     return int.from_bytes(sha256(" ".join(map(str, words)).encode()).digest()[:8], "little")
 
 
 def finished(games: Any) -> Games:
-    """The results of games (matches x 2). An outcome is the reason plus 256 times (winner + 1), 0 for a draw."""
+    """The results of games (matches x 2). An outcome is the reason plus 256 x (winner + 1), with 0 for a draw."""
     import numpy as np
 
     winner = np.where(games["outcome"] == 0, 2, (games["outcome"] >> 8) - 1)
@@ -148,7 +150,7 @@ def finished(games: Any) -> Games:
 
 
 def points(games: Games) -> Points:
-    """What each match is worth to the one named first."""
+    """The points of the contestant named first in each match."""
     import numpy as np
 
     winner, taken = games.winner, games.taken
@@ -161,7 +163,7 @@ def points(games: Games) -> Points:
 
 
 def count(games: Any) -> Tally:
-    """The tally of games played as `play` lays them out: ours attack in the even ones."""
+    """The tally of games in the order of `play`: our player attacks in the even ones."""
     if (games["outcome"] == 0).any():
         raise ValueError("expected finished games")
     result = finished(games.reshape(-1, 2))
@@ -183,7 +185,7 @@ def _side(winner: Any, ours: int) -> Count:
 
 
 def total(tallies: Sequence[Tally]) -> Tally:
-    """All of them together."""
+    """The sum of all tallies."""
     found = Tally()
     for tally in tallies:
         found = found.plus(tally)

@@ -1,7 +1,7 @@
-"""Pairs: what two games with sides swapped say together, and the tally of a run.
+"""Pairs of games with sides swapped, and the tally of a run.
 
-The match rule is that of P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl": more game wins decide; then
-the larger total of own captures over both games; then it is a draw. 2, 1 or 0 points.
+The match rule is that of P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl": whoever wins more games wins
+the match; if equal, whoever has captured more men in both games; else it is a draw. 2, 1 or 0 points.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Bucket = Literal["LL", "LD", "WL", "DD", "WD", "WW"]
 """A pair as one engine sees it. WL: the same side won twice; this and DD share the middle of the five counts."""
 BUCKETS: tuple[Bucket, ...] = ("LL", "LD", "WL", "DD", "WD", "WW")
 DOUBLED: dict[Winner, tuple[int, int]] = {"a": (2, 0), "draw": (1, 1), "d": (0, 2)}
-"""Twice the points of attackers and of defenders."""
+"""The doubled points of attackers and defenders."""
 _BUCKETS: dict[tuple[int, int], Bucket] = {
     (0, 0): "LL", (0, 1): "LD", (0, 2): "WL", (1, 1): "DD", (1, 2): "WD", (2, 2): "WW",
 }  # fmt: skip
 
 
 class Ending(NamedTuple):
-    """Who attacked, who defended and who won one game of a variant."""
+    """Who attacked, who defended and who won in one game of a variant."""
 
     variant: str
     attackers: str
@@ -37,9 +37,10 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What a tally needs of one finished game; small, so that those of a long run can be kept.
+    """What a tally needs to know about a finished game; small, so that a long run fits in memory.
 
-    `captured` are the men taken by attackers and by defenders; `image` as made by `image`, empty if unknown.
+    `captured` are the men captured by attackers and by defenders; `image` is what the function of that name returns,
+    empty if unknown.
     """
 
     pair: int
@@ -53,7 +54,8 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A pair by the match rule: `points` 2, 1 or 0 of the engine named first, `captures` its own and the other's."""
+    """A pair by the match rule: `points` (2, 1 or 0) of the engine named first; `captures`, its own and the
+    opponent's."""
 
     points: int
     by: Literal["games", "captures", "none"]
@@ -70,12 +72,12 @@ class Record:
 
     @property
     def games(self) -> int:
-        """How many games they are."""
+        """The number of games."""
         return self.wins + self.draws + self.losses
 
     @property
     def score(self) -> float | None:
-        """From 0 to 1, a draw being a half; None without games."""
+        """The score from 0 to 1, with a draw as a half; None without games."""
         return (self.wins + self.draws / 2) / self.games if self.games else None
 
     @property
@@ -85,23 +87,23 @@ class Record:
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """As `statistics` wants them."""
+        """Losses, draws and wins, in the order that `statistics` expects."""
         return self.losses, self.draws, self.wins
 
 
 def bucket(first: Winner, second: Winner) -> Bucket:
-    """The bucket of the engine that attacks in the first game, from the winners of both."""
+    """The bucket of the engine that attacks in the first game, given the winners of both games."""
     low, high = sorted((DOUBLED[first][0], DOUBLED[second][1]))
     return _BUCKETS[low, high]
 
 
 def points_of(bucket: Bucket) -> int:
-    """0 to 4: the doubled points of a pair, and the bucket's place in the five counts of `statistics`."""
+    """The doubled points of a pair, 0 to 4, which are also the bucket's index in the five counts of `statistics`."""
     return sum("LDW".index(letter) for letter in bucket)
 
 
 def five(buckets: Counter[Bucket]) -> tuple[int, ...]:
-    """The five counts of `statistics`: WL and DD become one."""
+    """The five counts of `statistics`, where WL and DD are one."""
     counts = [0] * 5
     for name, count in buckets.items():
         counts[points_of(name)] += count
@@ -142,7 +144,7 @@ class Pair:
 
     @property
     def key(self) -> tuple[str, ...] | None:
-        """Equal for pairs that repeat each other; None if the games are not known so well."""
+        """Equal for pairs with the same games; None if not enough is known about the games."""
         if not (self.one.image and self.two.image):
             return None
         return self.first, self.second, self.one.image, self.two.image
@@ -165,7 +167,7 @@ class Pair:
         return Match(1 + (lead > 0) - (lead < 0), by, (own, other))
 
     def classes(self, unit: str) -> tuple[int, ...]:
-        """What the pair adds to the counts of a sequential test: one bucket, one match, or two games."""
+        """The indices that the pair adds to the counts of a sequential test: one bucket, one match, or two games."""
         if unit == "pair":
             return (points_of(self.bucket),)
         if unit == "match":
@@ -174,17 +176,17 @@ class Pair:
 
 
 class Tally:
-    """Everything that is counted of a run's games; the order in which they come makes no difference.
+    """All counts of a run's games; the order in which games arrive makes no difference.
 
-    A game counts once, also if it is given again. A pair that repeats another is left out with both its games; since
-    such pairs have equal results, it does not matter which of them is.
+    A game counts once, even if it is added again. A pair that repeats another is left out with both its games; since
+    such pairs have equal results, it does not matter which of them is left out.
     """
 
     def __init__(self) -> None:
         self.games: Counter[Ending] = Counter()
         self.pairs: Counter[tuple[Ending, Ending]] = Counter()
         self.matches: Counter[tuple[str, str, str, int, str]] = Counter()
-        """By variant, engine named first, engine named second, its points, and what decided."""
+        """By variant, engine named first, engine named second, the first one's points, and what decided the match."""
         self.reasons: Counter[tuple[str, Winner, str]] = Counter()
         """By variant, winner and reason."""
         self.plies: Counter[str] = Counter()
@@ -194,12 +196,12 @@ class Tally:
         self.longest: tuple[int, int, int] | None = None
         self.duplicates = 0
         self.open: dict[int, Played] = {}
-        """Games whose pair is not complete: in the games, not in the pairs."""
+        """Games whose pair is incomplete: they count as games, not as pairs."""
         self._complete: set[int] = set()
         self._keys: set[tuple[str, ...]] = set()
 
     def add(self, game: Played) -> Pair | None:
-        """Counts a game; the pair, if this completes one. ValueError if it does not fit the other of its pair."""
+        """Count a game; returns its pair if that is now complete. ValueError if the two games do not match."""
         other = self.open.get(game.pair)
         if game.pair in self._complete or (other and other.game == game.game):
             return None
@@ -244,7 +246,7 @@ class Tally:
     def record(
         self, side: Side | None = None, engine: str | None = None, variant: str | None = None
     ) -> Record:
-        """Wins, draws and losses of a side, of an engine, or of an engine on one side; all variants if None."""
+        """Wins, draws and losses of a side, of an engine, or of an engine on one side; in all variants if None."""
         counts = [0, 0, 0]
         for ending, count in self.games.items():
             if variant not in (None, ending.variant):
@@ -257,7 +259,7 @@ class Tally:
     def buckets(
         self, engine: str, opponent: str | None = None, variant: str | None = None
     ) -> Counter[Bucket]:
-        """The pairs of `engine` as it sees them, the middle one split; `five` makes five counts of them."""
+        """The pairs of `engine` from its point of view, with WL and DD apart; `five` turns them into five counts."""
         found: Counter[Bucket] = Counter()
         for (one, two), count in self.pairs.items():
             if variant in (None, one.variant):
@@ -289,6 +291,7 @@ class Tally:
         return sum(count for key, count in of.items() if key[4] == "captures") / total if total else None
 
     def units(self) -> Iterator[tuple[tuple[Ending, ...], int]]:
-        """What a rating is fitted to and resampled from: pairs and single games, each with its count."""
+        """The units to which ratings are fitted and from which they are resampled: pairs and single games, each with
+        its count."""
         yield from self.pairs.items()
         yield from Counter((game.ending,) for game in self.open.values()).items()

@@ -1,4 +1,4 @@
-"""What P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl" (2007), printed, slips included."""
+"""Results as printed in P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl" (2007), misprints included."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ RULES = ("hingston-original", "hingston-alternative")
 DEPTHS = (1, 2, 3)
 GENERATIONS = 300
 MATCHES: Mapping[int, int] = {1: 100, 2: 20, 3: 10}
-"""Matches at each depth. The text says games; the tables count so many on each side."""
+"""Matches at each depth. The text says games; the tables count this number on each side."""
 
 
 class Row(NamedTuple):
-    """Games of the final player at one depth against one opponent; what is missing to `MATCHES` was drawn."""
+    """Games of the final player at one depth against one opponent; those missing from `MATCHES` were drawn."""
 
     won_red: int
     won_white: int
@@ -56,7 +56,7 @@ FIGURES: Mapping[tuple[str, str], tuple[int, str]] = {
         "ahead at 1 ply, nearly even at 3 plies, a clear drop at 2 plies",
     ),
 }
-"""Number of the figure, and what the text says of its curves."""
+"""Number of the figure, and what the text says about its curves."""
 
 LEVELS: Mapping[tuple[str, str, int], tuple[float | None, float | None]] = {
     ("hingston-original", "random", 1): (0.50, 0.80),
@@ -68,4 +68,4 @@ LEVELS: Mapping[tuple[str, str, int], tuple[float | None, float | None]] = {
     ("hingston-alternative", "simple", 1): (None, 0.50),
     ("hingston-alternative", "simple", 3): (None, 0.50),
 }
-"""Levels that the text names for the first and for the last generation: share of matches won."""
+"""Shares of matches won that the text gives for the first and for the last generation."""

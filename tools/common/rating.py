@@ -1,11 +1,11 @@
 """Ratings of several engines, and the advantage of a side, fitted to games by maximum likelihood.
 
-The model is that of R. Bradley and M. Terry on the scale of A. Elo, with one term more: attackers are expected to score
-1 / (1 + 10^(-(R_attackers - R_defenders + S_variant) / 400)), a draw being half a win. With `Model.slope` the advantage
-depends on how strong the two are: S_variant + slope_variant (mean of R_attackers and R_defenders - mean of all) / 400.
-Errors come from resampling
-pairs (B. Efron's bootstrap): games of one pair share an opening and are not independent. A few pairs that happen to end
-alike would seem to leave no doubt, so their variance is blended with the one that the model has for independent games.
+The model is that of R. Bradley and M. Terry on the scale of A. Elo, with an additional term: attackers are expected to
+score 1 / (1 + 10^(-(R_attackers - R_defenders + S_variant) / 400)), with a draw as half a win. With `Model.slope` the
+advantage depends on the strength of the two: S_variant + slope_variant (mean of R_attackers and R_defenders - mean of
+all) / 400. Errors come from resampling pairs (B. Efron's bootstrap), because games of one pair share an opening and are
+not independent. A few pairs that happen to end alike would seem to leave no doubt, so the bootstrap's variance is
+blended with the variance that the model gives for independent games.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SCALE = 400 / math.log(10)
-"""Elo per natural unit of log odds."""
+"""Elo per unit of natural log odds."""
 MODEL_WEIGHT = 4.0
-"""How many pairs the model's own variance counts for. With this weight 95 % intervals hold the truth in 89 to 100 % of
-simulated tournaments of 1 to 40 pairs a meeting; by the bootstrap alone in 31 to 98 %
+"""The weight of the model's own variance, in pairs. With this weight 95 % intervals contain the truth in 89 to 100 % of
+simulated tournaments with 1 to 40 pairs per meeting; with the bootstrap alone in 31 to 98 %
 (`tests/support/interval_coverage.py`)."""
 SLOPE_ROUNDS = 8
-"""Fits after which those with slopes have settled to a hundredth of a point."""
+"""Fits after which models with slopes have converged to a hundredth of a point."""
 CELLS = 2_000_000
-"""Resamples times games that are worked on at once: bounds the memory."""
+"""Maximum of resamples times games processed at once, to limit memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A fitted number in Elo with its interval; `error` is half the width. None without a bootstrap, and where there is
-    one kind of unit alone: resamples of it are all the same and tell nothing about the error."""
+    """A fitted number in Elo with its interval; `error` is half its width. They are None without a bootstrap, and if
+    there is only one kind of unit: its resamples are all the same and say nothing about the error."""
 
     value: float
     error: float | None = None
@@ -53,9 +53,10 @@ class Fitted:
 class Table:
     """Ratings of engines that met each other, directly or through others, strongest first.
 
-    `sides` is the attackers' advantage per variant; empty if no side term was fitted. `slopes` is by how much it grows
-    when both players are 400 points stronger; empty if it was taken for the same at all strengths, else `sides` is the
-    one at the mean of all ratings, `centre`. Numbers of different tables cannot be compared.
+    `sides` is the attackers' advantage per variant; empty if no side term was fitted. `slopes` is the increase of that
+    advantage when both players are 400 points stronger; empty if the advantage was assumed to be the same at all
+    strengths. With slopes, `sides` holds for the mean of all ratings, `centre`. Numbers of different tables cannot be
+    compared.
     """
 
     ratings: dict[str, Fitted]
@@ -64,7 +65,7 @@ class Table:
     centre: float = 0.0
 
     def gap(self, variant: str, attackers: str, defenders: str) -> float:
-        """By how many Elo the attackers are expected to be better in a game, the advantage of their side included."""
+        """The attackers' expected lead in a game in Elo, including the advantage of their side."""
         ours, theirs = self.ratings[attackers].value, self.ratings[defenders].value
         gap = ours - theirs
         if variant in self.sides:
@@ -76,12 +77,12 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """How ratings are fitted: the anchor (engine, Elo) instead of a mean of 0, whether there is a side term and whether
-    it depends on strength, the virtual draws per engine (0: no prior) and against whom, the interval, the resamples of
-    the bootstrap and their seed.
+    """How ratings are fitted: the anchor (engine, Elo) in place of a mean of 0, whether there is a side term and
+    whether it depends on strength, the virtual draws per engine (0: no prior) and their opponents, the interval, the
+    resamples of the bootstrap and their seed.
 
-    Draws against an engine of mean rating pull the strongest down, the more so the farther they are from the mean;
-    draws against the opponents that an engine `met`, as often as it met them, hardly do.
+    Virtual draws against an engine of mean rating pull the strongest engines down, the more the farther they are from
+    the mean; draws against the opponents that an engine `met`, in proportion to the games, hardly do.
     """
 
     anchor: tuple[str, float] | None = None
@@ -99,7 +100,7 @@ def rate(
 ) -> list[Table]:
     """One table for each group of engines that met, the largest first.
 
-    `units` are what a resample draws: pairs (or single games) with the number of times each was seen, in any order.
+    `units` are what is resampled: pairs (or single games), each with the number of times it was seen, in any order.
     ValueError if the anchor did not play.
     """
     counted: Counter[tuple[Ending, ...]] = Counter()
@@ -117,7 +118,7 @@ def rate(
 
 
 def _groups(endings: Iterable[Ending]) -> list[list[str]]:
-    """The engines, sorted, in groups that met; the largest group first."""
+    """Groups of engines that met, largest first; the engines of each are sorted."""
     group: dict[str, set[str]] = {}
     for _, attackers, defenders, _ in endings:
         joined = group.get(attackers, {attackers}) | group.get(defenders, {defenders})
@@ -133,7 +134,7 @@ def _table(engines: list[str], units: list[tuple[tuple[Ending, ...], int]], mode
     variants = sorted({ending.variant for unit, _ in units for ending in unit})
     meetings = sorted({ending[:3] for unit, _ in units for ending in unit})
     fit = _Fit(engines, variants, meetings, model)
-    # The games of all units, those of one (variant, attackers, defenders) together.
+    # The games of all units, grouped by (variant, attackers, defenders).
     column = {meeting: index for index, meeting in enumerate(meetings)}
     entries = sorted(
         (column[ending[:3]], line, DOUBLED[ending.winner][0] / 2.0)
@@ -144,7 +145,7 @@ def _table(engines: list[str], units: list[tuple[tuple[Ending, ...], int]], mode
     starts = np.searchsorted(meeting_of, np.arange(len(meetings)))
 
     def summed(counts: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Games and points of the attackers per meeting, from how often each unit was drawn."""
+        """Games and attackers' points per meeting, given how often each unit was drawn."""
         drawn = counts[:, unit_of].astype(float)
         return np.add.reduceat(drawn, starts, axis=1), np.add.reduceat(drawn * points, starts, axis=1)
 
@@ -153,7 +154,7 @@ def _table(engines: list[str], units: list[tuple[tuple[Ending, ...], int]], mode
     for _ in range(SLOPE_ROUNDS if model.slope else 0):
         fit.linearize(best[0])
         best = fit(*summed(seen[None, :]), best[0])
-    # The legacy generator: its stream is promised never to change.
+    # The legacy generator: numpy guarantees that its stream never changes.
     draw = np.random.RandomState(model.seed & 0xFFFFFFFF)
     total, chunk = int(seen.sum()), max(1, CELLS // len(entries))
     resampled = [
@@ -163,7 +164,7 @@ def _table(engines: list[str], units: list[tuple[tuple[Ending, ...], int]], mode
     samples = np.concatenate(resampled) * SCALE if resampled else None
     deviations = fit.deviations(summed(seen[None, :])[0], best) * SCALE
     best *= SCALE
-    # In how many units each number has a part: those of the engine, those of the variant.
+    # The number of units that involve each engine and each variant.
     played: Counter[tuple[str, str]] = Counter()
     for unit, count in units:
         for part in {("engine", name) for ending in unit for name in ending[1:3]} | {
@@ -186,7 +187,8 @@ def _table(engines: list[str], units: list[tuple[tuple[Ending, ...], int]], mode
 
 
 def _fitted(value: float, units: int, samples: Floats | None, deviation: float, interval: float) -> Fitted:
-    """The bootstrap's interval, stretched as far as `units` are few and the model's `deviation` is larger."""
+    """The bootstrap's interval, widened towards the model's `deviation` if that is larger; the fewer `units`, the
+    more."""
     import numpy as np
 
     if samples is None:
@@ -203,7 +205,7 @@ def _fitted(value: float, units: int, samples: Floats | None, deviation: float, 
 
 
 class _Fit:
-    """Newton's method on many data sets of one tournament at once."""
+    """Newton's method on many resamples of one tournament at once."""
 
     def __init__(
         self, engines: list[str], variants: list[str], meetings: list[tuple[str, str, str]], model: Model
@@ -225,8 +227,8 @@ class _Fit:
             rows[index, engines.index(defenders)] -= 1.0
             if sides:
                 rows[index, size + variants.index(variant)] = 1.0
-        # Each engine's virtual draws, one on each side, against an engine of mean rating; spread over the variants it
-        # played, so that a side term stays finite, too.
+        # Each engine's virtual draws, one on each side, against an engine of mean rating. They are spread over the
+        # variants that it played, so that side terms stay finite, too.
         virtual, weights = [], []
         for index, name in enumerate(engines if model.prior_against == "mean" else ()):
             own = sorted({meeting[0] for meeting in meetings if name in meeting[1:]})
@@ -243,17 +245,18 @@ class _Fit:
         self.weights = np.array(weights)
         self.linear = rows
         self.offset = np.zeros(len(self.rows))
-        # Who plays in a meeting (meetings, engines); which meetings have slopes, in which columns.
+        # Which engines play in a meeting (meetings, engines); which meetings have slopes, and in which columns.
         self.taking_part = np.abs(rows[:, :size])
         columns_of = [size + sides + variants.index(meeting[0]) for meeting in meetings] if slopes else []
         self.slopes = np.arange(len(columns_of)), np.array(columns_of, int)
-        # Ratings are determined up to a constant: this pins their mean, and whatever no game tells, to 0.
+        # Ratings are determined only up to a constant: this pins their mean, and anything that no game determines, to
+        # 0.
         self.pin = 1e-9 * np.eye(columns)
         self.pin[:size, :size] += 1.0
 
     def linearize(self, found: Floats) -> None:
-        """From now on strength times slope, the one term that is not linear, is its tangent at the numbers `found`:
-        after few fits it touches where they end, and the resamples of a bootstrap are not far from there."""
+        """From now on, replace strength times slope, the only nonlinear term, by its tangent at the numbers `found`.
+        After a few fits this is the tangent at the solution, and the resamples of a bootstrap are not far from it."""
 
         unit = SCALE / 400
         meetings, columns = self.slopes
@@ -266,27 +269,27 @@ class _Fit:
         self.offset[meetings] = -slope * strength
 
     def _with_prior(self, games: Floats, points: Floats) -> tuple[Floats, Floats]:
-        """The games and points of every row, virtual draws included: one line per line of `games`."""
+        """Games and points including virtual draws: one row per row of `games`."""
         import numpy as np
 
         many = len(games)
         if self.model.prior_against == "mean":
             n = np.hstack([games, np.tile(self.weights, (many, 1))])
             return n, np.hstack([points, np.tile(self.weights / 2.0, (many, 1))])
-        # Of each engine's draws a meeting has the share that it has of the engine's games.
+        # A meeting gets the same share of an engine's draws as it has of the engine's games.
         per_game = self.model.prior / np.maximum(games @ self.taking_part, 1e-300)
         draws = games * (per_game @ self.taking_part.T)
         return games + draws, points + draws / 2.0
 
     def __call__(self, games: Floats, points: Floats, start: Floats) -> Floats:
-        """Ratings, then side terms, in natural units: one line per line of `games` and `points` (of the attackers)."""
+        """Ratings, then side terms, in natural units: one row per row of `games` and `points` (of the attackers)."""
         import numpy as np
 
         rows = self.rows
         n, score = self._with_prior(games, points)
         if self.model.prior_against == "mean" or not self.model.prior:
-            # A perfect score would be infinitely many points: it counts as that share. Draws of every meeting leave
-            # none perfect.
+            # A perfect score would mean an infinite rating, so it counts as `EXTREME` short of perfect. With draws in
+            # every meeting no score is perfect.
             score = np.clip(score, EXTREME * n, (1.0 - EXTREME) * n)
         found = np.tile(start, (len(games), 1))
         for _ in range(100):
@@ -304,8 +307,8 @@ class _Fit:
         return found
 
     def deviations(self, games: Floats, found: Floats) -> Floats:
-        """Standard deviations of the numbers `found`, in natural units, if all games were independent: the inverse of
-        the likelihood's curvature (R. Fisher), seen from the mean rating or the anchor."""
+        """Standard deviations of the numbers `found`, in natural units, if all games were independent: from the inverse
+        of the likelihood's curvature (R. Fisher), relative to the mean rating or the anchor."""
         import numpy as np
 
         n, _ = self._with_prior(games, np.zeros_like(games))
@@ -319,7 +322,7 @@ class _Fit:
         return np.sqrt(np.maximum(np.diag(covariance), 0.0))
 
     def _curve(self, n: Floats, expected: Floats) -> Floats:
-        """The curvature of the likelihood: one matrix per line of games and of expected scores."""
+        """The curvature of the likelihood: one matrix per row of games and of expected scores."""
         import numpy as np
 
         weight = n * expected * (1.0 - expected)

@@ -1,9 +1,9 @@
 """The sequential test: two hypotheses about a difference in strength, and the walk over pairs until one is accepted.
 
-Generalized sequential probability ratio test with Wald's bounds; the sources are named in `statistics`. Wald takes the
-ratio to end on a bound; it ends beyond it, so that errors are rarer than asked for and the test longer than necessary.
-With `siegmund` each bound is moved inwards by the mean overshoot, which D. Siegmund ("Sequential Analysis", corollary
-8.33) gives as E[s²] / 2 E[s] of the walk's ladder heights s; they are measured on the walk itself.
+Generalized sequential probability ratio test with Wald's bounds; `statistics` names the sources. Wald assumes that the
+ratio ends exactly on a bound. In fact it ends beyond it, so errors are rarer than requested and the test is longer than
+necessary. With `siegmund` each bound is moved inwards by the mean overshoot, which D. Siegmund ("Sequential Analysis",
+corollary 8.33) gives as E[s²] / 2 E[s] of the walk's ladder heights s; these are measured on the walk itself.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from . import statistics
 
 Unit = Literal["pair", "game", "match"]
 CLASSES: dict[str, int] = {"pair": 5, "game": 3, "match": 3}
-"""What one count of a test stands for, and how many kinds of it there are."""
+"""What a test counts, and the number of different results."""
 MODELS: dict[str, Callable[[Sequence[float], float, float], float | None]] = {
     "normalized": statistics.llr_normalized,
     "logistic": statistics.llr_logistic,
@@ -27,12 +27,12 @@ MODELS: dict[str, Callable[[Sequence[float], float, float], float | None]] = {
     "bayesian-openbench": statistics.llr_bayesian_openbench,
     "bayesian-cutechess": statistics.llr_bayesian_cutechess,
 }
-"""The hypotheses' unit of strength; the bayesian ones know games only and are there to compare with older runners."""
+"""The hypotheses' unit of strength; the bayesian ones only know games and exist for comparison with older runners."""
 WIDEST = {"normalized": 200.0}
-"""The largest hypothesis of a model: beyond, its iteration may not converge, or the score is 0 or 1 to three digits."""
+"""The largest hypothesis of a model: beyond it the iteration may diverge, or the score is 0 or 1 to three digits."""
 WIDEST_ELSE = 1200.0
 NEAREST = 1e-6
-"""How near 0 a corrected bound may come."""
+"""The smallest absolute value of a corrected bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Sprt:
         return "H1" if llr >= upper else "H0"
 
     def share(self, llr: float, bounds: tuple[float, float] | None = None) -> tuple[str, float]:
-        """Towards which hypothesis the ratio leans, and how far towards its bound: 1 and more when accepted."""
+        """The hypothesis that the ratio favours, and the fraction of the way to its bound: 1 or more if accepted."""
         lower, upper = bounds or self.bounds
         return ("H1", llr / upper) if llr >= 0.0 else ("H0", llr / lower)
 
@@ -112,7 +112,7 @@ class Sprt:
         after: str,
         bounds: tuple[float, float] | None = None,
     ) -> str:
-        """What the test says of the engines `first` and `second` after so much (`1,204 pairs`), in words."""
+        """The state of the test between the engines `first` and `second` in words; `after` is such as `1,204 pairs`."""
         test = f"the test [{self.elo0:g}, {self.elo1:g}]"
         match self.accepts(llr, bounds):
             case "H1":
@@ -128,8 +128,8 @@ class Sprt:
 
 
 class Overshoot:
-    """By how much a walk may be expected to end beyond one of its bounds: from its ladder heights in that direction,
-    the amounts by which it exceeded all that it had reached before."""
+    """How far beyond a bound a walk is expected to end, estimated from its ladder heights in that direction: the
+    amounts by which it exceeded its previous maximum."""
 
     def __init__(self) -> None:
         self._reached = 0.0
@@ -137,7 +137,7 @@ class Overshoot:
         self._squares = 0.0
 
     def add(self, place: float) -> None:
-        """The walk is there now; the direction is upwards."""
+        """Record the walk's new place; the direction is upwards."""
         height = place - self._reached
         if height > 0.0:
             self._reached = place
@@ -146,15 +146,15 @@ class Overshoot:
 
     @property
     def mean(self) -> float:
-        """The overshoot to be expected, in units of the log-likelihood ratio; 0 before the first step."""
+        """The expected overshoot in units of the log-likelihood ratio; 0 before the first step."""
         return self._squares / (2.0 * self._sum) if self._sum else 0.0
 
 
 class Walk:
-    """The test along the pairs in the order of their numbers, whatever the order in which they arrive.
+    """The test over pairs in the order of their numbers, in whatever order they arrive.
 
-    The decision is the first prefix of pairs whose ratio crosses a bound. Pairs beyond it are surplus: they are known,
-    but not part of `counts`. A pair waits until all earlier ones are known, so verdict and deciding pair are the same
+    The first prefix of pairs whose ratio crosses a bound decides. Pairs beyond it are surplus: they are known, but not
+    part of `counts`. A pair waits until all earlier ones are known, so the verdict and the deciding pair are the same
     for any number of workers.
     """
 
@@ -162,13 +162,13 @@ class Walk:
         self.test = test
         self.counts = [0] * CLASSES[test.unit]
         self.pairs = 0
-        """Pairs in `counts`; void ones are none."""
+        """Pairs in `counts`, without void ones."""
         self.llr: float | None = 0.0
         self.verdict: Literal["H0", "H1"] | None = None
         self.deciding: int | None = None
         """The number of the pair that decided."""
         self.duplicates: dict[int, int] = {}
-        """Pairs that counted nothing because they repeat an earlier one, with that one's number."""
+        """Pairs that did not count because they repeat an earlier one, with the number of that one."""
         self._over = Overshoot(), Overshoot()
         self._next = first
         self._waiting: dict[int, tuple[tuple[int, ...], Hashable]] = {}
@@ -176,21 +176,21 @@ class Walk:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The ratios at which H0, and H1, is accepted now."""
+        """The current ratios at which H0 and H1 are accepted."""
         lower, upper = self.test.bounds
         if not self.test.siegmund:
             return lower, upper
-        # Whatever the first steps are like, no bound crosses over.
+        # Even after unusual first steps, no bound may change its sign.
         return min(lower + self._over[0].mean, -NEAREST), max(upper - self._over[1].mean, NEAREST)
 
     @property
     def surplus(self) -> int:
-        """Pairs known beyond the deciding one."""
+        """The number of known pairs beyond the deciding one."""
         return self._known() if self.verdict else 0
 
     @property
     def waiting(self) -> int:
-        """Pairs known that an unknown earlier one keeps from counting."""
+        """The number of known pairs that cannot count yet because an earlier one is unknown."""
         return 0 if self.verdict else self._known()
 
     def _known(self) -> int:
@@ -199,8 +199,8 @@ class Walk:
     def add(self, pair: int, classes: Iterable[int], key: Hashable = None) -> None:
         """Pair `pair` adds one to each of `classes`, indices into `counts`; to none if it is void (never finished).
 
-        Pairs of equal `key` repeat each other; only the one of the lowest number counts. A pair known already changes
-        nothing. ValueError for a class there is not.
+        Pairs of equal `key` repeat each other; only the one with the lowest number counts. A pair that is already known
+        changes nothing. ValueError for a class that does not exist.
         """
         found = tuple(classes)
         if not all(0 <= index < len(self.counts) for index in found):
@@ -229,7 +229,7 @@ class Walk:
         self.deciding = pair if self.verdict else None
 
     def conclusion(self, first: str, second: str) -> str:
-        """The verdict in words, `inconclusive` if there is none (yet)."""
+        """The verdict in words; `inconclusive` if there is none yet."""
         return self.test.sentence(self.llr, first, second, f"{self.pairs:,} pairs", self.bounds)
 
 

@@ -22,25 +22,25 @@ from hnefi.engine.wording import shorten
 ELO = 800 / math.log(10)
 """Normalized Elo per standard deviation of a game's score (347.4)."""
 Z = 1.959964
-"""Half the width of a 95 % interval, in standard errors."""
+"""Half the width of a 95 % interval in standard errors."""
 EXTREME = 0.001
-"""Intervals that leave (0, 1) end at this score, or at 1 minus it."""
+"""Intervals that extend beyond (0, 1) end at this score, or at 1 minus it."""
 ABSENT = 1e-3
-"""What a count of 0 becomes before a law is fitted."""
+"""The value that replaces a count of 0 before a distribution is fitted."""
 MOST = 10**9
-"""The largest count: beyond about a thousand times more, a law with an ABSENT class is lost in rounding."""
+"""The largest count: with about a thousand times more, rounding would hide a class of ABSENT."""
 
 SCORES = {3: (0.0, 0.5, 1.0), 5: (0.0, 0.25, 0.5, 0.75, 1.0)}
-"""The scores that the counts are of."""
+"""The score that each count stands for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What `n` games, matches or pairs say about the difference in strength.
+    """The difference in strength, estimated from `n` games, matches or pairs.
 
-    `elo` is inf or -inf after nothing but wins or losses; it then has no `elo_error`, and one of `elo_low` and
-    `elo_high` is a one-sided 95 % bound. Otherwise these two are the 95 % interval and `elo_error` is half its width.
-    Fewer than two results give no Elo and no likelihood of superiority; scores without any spread no normalized Elo.
+    After only wins or only losses `elo` is inf or -inf without an `elo_error`, and one of `elo_low` and `elo_high` is a
+    one-sided 95 % bound. Otherwise these two are the 95 % interval and `elo_error` is half its width. Fewer than two
+    results give no Elo and no likelihood of superiority; scores without any spread give no normalized Elo.
     """
 
     n: int
@@ -66,12 +66,12 @@ def elo(score: float) -> float:
 
 def expected_score(elo: float) -> float:
     """The score expected at an Elo difference: the inverse of `elo`."""
-    # tanh, unlike a power of ten, has no argument too large for it.
+    # Unlike a power of ten, tanh cannot overflow.
     return 0.5 + 0.5 * math.tanh(elo / ELO)
 
 
 def pentanomial_factor(classes: int) -> float:
-    """√2 for pairs (five classes), else 1: the deviation of a pair's score is that of a game divided by it."""
+    """√2 for pairs (five classes), else 1: a pair's score has the standard deviation of a game's divided by this."""
     return math.sqrt(2.0) if classes == 5 else 1.0
 
 
@@ -87,7 +87,7 @@ def estimate(counts: Sequence[int]) -> Estimate:
     se = math.sqrt(variance / n)
     spread = variance > 0.0
     factor = pentanomial_factor(len(counts))
-    # All of one extreme kind has probability p^n: at 5 % this is the smallest p that is still believable.
+    # n equal extreme results have probability p^n: this is the smallest p for which that is at least 5 %.
     bound = 0.05 ** (1.0 / n)
     if mean in (0.0, 1.0):
         low, high = (bound, 1.0) if mean else (0.0, 1.0 - bound)
@@ -179,7 +179,7 @@ def llr_bayesian_fastchess(counts: Sequence[float], elo0: float, elo1: float) ->
 
 
 def llr_bayesian_openbench(counts: Sequence[float], elo0: float, elo1: float) -> float | None:
-    """The ratio of BayesElo's two laws themselves, as OpenBench once had it. Three counts."""
+    """The ratio of BayesElo's two distributions themselves, as OpenBench once computed it. Three counts."""
     if sum(counts) == 0:
         return 0.0
     drawelo = draw_elo(counts)
@@ -187,7 +187,7 @@ def llr_bayesian_openbench(counts: Sequence[float], elo0: float, elo1: float) ->
 
 
 def llr_bayesian_cutechess(counts: Sequence[float], elo0: float, elo1: float) -> float | None:
-    """As `llr_bayesian_openbench` with ½ added to every count and hypotheses in Elo: cutechess. Three counts."""
+    """Like `llr_bayesian_openbench`, but with ½ added to every count and hypotheses in Elo: cutechess. Three counts."""
     if sum(counts) == 0:
         return 0.0
     more = [count + 0.5 for count in counts]
@@ -229,14 +229,14 @@ def _llr(
     tilt0, tilt1 = law(proportions, elo0), law(proportions, elo1)
     if tilt0 is None or tilt1 is None:
         return None
-    # log1p of the small tilts instead of logarithms of q: nothing cancels, and long tests keep their last digits.
+    # log1p of the small tilts instead of logarithms of q avoids cancellation, so long tests keep their last digits.
     return sum(
         count * (math.log1p(t0) - math.log1p(t1)) for count, t0, t1 in zip(present, tilt0, tilt1, strict=True)
     )
 
 
 def _normalized_law(proportions: Sequence[float], nelo: float) -> Sequence[float] | None:
-    """The most likely law with the given normalized Elo, as tilts; by iteration from the uniform law."""
+    """The most likely distribution with the given normalized Elo, as tilts; by iteration from the uniform one."""
     scores = SCORES[len(proportions)]
     t = pentanomial_factor(len(scores)) * nelo / ELO
     q = [1.0 / len(scores)] * len(scores)
@@ -259,7 +259,7 @@ def _normalized_law(proportions: Sequence[float], nelo: float) -> Sequence[float
 
 
 def _tilt(proportions: Sequence[float], phi: Sequence[float]) -> Sequence[float] | None:
-    """θφ with Σ pφ / (1 + θφ) = 0: the law p / (1 + θφ) is the most likely one under which φ has mean 0.
+    """θφ with Σ pφ / (1 + θφ) = 0: of the distributions in which φ has mean 0, p / (1 + θφ) is the most likely one.
 
     None if φ does not change its sign. The sum falls monotonically in θ, from inf to -inf between the two poles.
     """
@@ -279,7 +279,7 @@ def _tilt(proportions: Sequence[float], phi: Sequence[float]) -> Sequence[float]
             left = theta
         else:
             right = theta
-        # Newton's step, or half the bracket where that would leave it. Errors of θ enter the ratio squared.
+        # A Newton step, or bisection if that would leave the bracket. Errors of θ affect the ratio only squared.
         newer = theta + value / slope
         if not left < newer < right:
             newer = (left + right) / 2.0

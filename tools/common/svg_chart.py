@@ -1,8 +1,8 @@
 """Charts: shapes on a sheet, written as plain SVG without any dependency, or as PNG with matplotlib.
 
 A `Sheet` has a title that wraps and is never clipped; `Panel`s are its axes, with points, lines, bars, bands and error
-bars in their own coordinates. Text widths assume the widest of the usual fonts, so that text fits with whatever font a
-viewer has. Only elements that every renderer draws alike are used: no style sheets, no clip paths, no patterns
+bars in their own coordinates. Text widths assume the widest of the usual fonts, so that text fits in any viewer's
+font. Only elements that all renderers draw the same way are used: no style sheets, no clip paths, no patterns
 (hatching is lines). The same chart gives the same file, byte for byte.
 """
 
@@ -46,7 +46,7 @@ _WIDTHS: Final = {
 
 
 def width_of(text: str, size: float = SIZE) -> float:
-    """How wide a line of text is at most."""
+    """The maximum width of a line of text."""
     return size * sum(map(_width, text))
 
 
@@ -60,7 +60,7 @@ def _width(sign: str) -> float:
 
 
 def wrapped(text: str, width: float, size: float = SIZE) -> list[str]:
-    """`text` in lines of at most `width`, broken between words, behind punctuation between words, else anywhere."""
+    """`text` in lines of at most `width`, broken between words if possible, else after punctuation, else anywhere."""
     lines: list[str] = []
     line = ""
     for word in text.split(" "):
@@ -89,7 +89,7 @@ def steps(low: float, high: float, most: int = 7) -> list[float]:
 
 
 def grey(share: float) -> tuple[str, str]:
-    """A cell that is darker the more it stands for, and the ink that can be read on it."""
+    """A colour for a cell, darker for larger shares, and a colour for text that is readable on it."""
     level = round(250 - 190 * share)
     return f"#{level:02x}{level:02x}{level:02x}", PAPER if level < 125 else INK
 
@@ -134,7 +134,7 @@ class Disc:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A line of text on its base line, turned by so many degrees about its anchor."""
+    """A line of text on its base line, rotated in degrees around its anchor."""
 
     x: float
     y: float
@@ -161,7 +161,7 @@ def _number(value: float) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text for XML, in which a few characters cannot be written at all."""
+    """Text for XML, without the few characters that XML does not allow at all."""
     allowed = "".join(
         sign if sign >= " " and not "\ud800" <= sign <= "\udfff" and sign not in "\ufffe\uffff" else "\ufffd"
         for sign in text
@@ -207,7 +207,7 @@ def box(
 
 
 def hatching(left: float, top: float, width: float, height: float, colour: str = "#b8b2c0") -> list[Shape]:
-    """A white field with slanting lines: nothing is known here."""
+    """A white field with slanting lines, for what is unknown."""
     made: list[Shape] = [box(left, top, width, height, PAPER)]
     for number in range(1, int((width + height) // 7) + 1):
         along = 7.0 * number
@@ -237,35 +237,35 @@ class Curve:
     size: float = 4.5
 
     def sample(self, x: float, y: float) -> list[Shape]:
-        """A piece of it, 30 wide."""
+        """A piece of the curve, 30 wide, for the legend."""
         made: list[Shape] = (
             [Outline(((x, y), (x + 30, y)), self.colour, self.width, self.dash)] if self.width else []
         )
         return [*made, *([self.mark(x + 15, y)] if self.shape else [])]
 
     def mark(self, x: float, y: float) -> Shape:
-        """One of its points."""
+        """One point of the curve."""
         stroke = INK if self.fill and not self.width else self.colour
         return mark(x, y, self.shape, self.size, fill=self.fill or self.colour, stroke=stroke)
 
 
 def curve_of(name: str, number: int) -> Curve:
-    """The look of the curve of that number: colour, shape and dashes all differ."""
+    """The look of the curve with this number: colour, shape and dashes all differ."""
     return Curve(
         name, COLOURS[number % len(COLOURS)], SHAPES[number % len(SHAPES)], DASHES[number % len(DASHES)]
     )
 
 
 class Sheet:
-    """The paper: a title above, whatever is drawn, and as much height as that needs."""
+    """The paper: a title, drawings below it, and as much height as they need."""
 
     def __init__(self, width: float, title: Sequence[str]) -> None:
-        """`title`: its lines, broken where they are too long."""
+        """`title` is a list of lines, which are wrapped if too long."""
         self.width = width
         self._title = title[0] if title else ""
         self.shapes: list[Shape] = []
         self.top = float(MARGIN)
-        """Where free paper begins below the title."""
+        """The y at which free paper begins below the title."""
         for number, line in enumerate(title):
             size, colour = (SIZE + 2, INK) if number == 0 else (SIZE, SOFT)
             for part in wrapped(line, width - 2 * MARGIN, size):
@@ -274,11 +274,11 @@ class Sheet:
         self.height = self.top
 
     def add(self, *shapes: Shape) -> None:
-        """Draw above what is there."""
+        """Draw on top of existing shapes."""
         self.shapes += shapes
 
     def legend_below(self, curves: Sequence[Curve], top: float, left: float = MARGIN) -> float:
-        """Samples and names in rows; where free paper begins below them."""
+        """Draw samples and names in rows; returns the y at which free paper begins below them."""
         x, y = left, top + SIZE
         for curve in curves:
             wide = 38 + width_of(curve.name) + 18
@@ -289,7 +289,8 @@ class Sheet:
         return y + MARGIN
 
     def legend_beside(self, curves: Sequence[Curve], left: float, top: float) -> float:
-        """Samples and names below each other, names broken at the margin; where free paper begins below them."""
+        """Draw samples and names below each other, with names wrapped at the margin; returns the y at which free paper
+        begins below them."""
         y = top + SIZE
         for curve in curves:
             self.add(*curve.sample(left, y - 4))
@@ -332,7 +333,7 @@ class Sheet:
         for order, shape in enumerate(self.shapes):
             _draw(axes, shape, order)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # fonts may lack characters of names: boxes do
+            warnings.simplefilter("ignore")  # fonts may lack characters of names and show boxes
             figure.savefig(data := io.BytesIO(), format="png")
         return data.getvalue()
 
@@ -352,9 +353,9 @@ def _draw(axes, shape: Shape, order: int) -> None:  # type: ignore[no-untyped-de
             look = {"facecolor": shape.fill, "edgecolor": shape.stroke, "zorder": order}
             axes.add_patch(Circle((shape.x, shape.y), shape.radius, **look))
         case Outline():
-            # A path's last point is ignored where it is closed.
+            # A closed path ignores its last point.
             points = [*shape.points, shape.points[0]] if shape.closed else list(shape.points)
-            # Dashes are told in widths of the line here.
+            # matplotlib measures dashes in line widths.
             dashes = tuple(float(part) / shape.width for part in shape.dash.split())
             style = (0, dashes) if dashes else "solid"
             axes.add_patch(
@@ -367,7 +368,7 @@ def _draw(axes, shape: Shape, order: int) -> None:  # type: ignore[no-untyped-de
 
 
 def expect_png() -> None:
-    """ImportError with a sentence for people if no PNG can be drawn."""
+    """Raise ImportError with a readable message if no PNG can be drawn."""
     try:
         import matplotlib  # noqa: F401, ICN001
     except ImportError:
@@ -376,25 +377,25 @@ def expect_png() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Values along one direction; logarithmic if `log`."""
+    """The scale of an axis; logarithmic if `log`."""
 
     low: float
     high: float
     log: bool = False
 
     def share(self, value: float) -> float:
-        """How far along a value lies, from 0 to 1."""
+        """The place of a value on the axis, from 0 to 1."""
         low, high, value = (math.log(x) if self.log else x for x in (self.low, self.high, value))
         return (value - low) / ((high - low) or 1.0)
 
 
 class Panel:
-    """Axes on a sheet: everything is given in values and drawn in its place."""
+    """Axes on a sheet; everything is drawn at given values."""
 
     def __init__(
         self, sheet: Sheet, left: float, top: float, width: float, height: float, x: Scale, y: Scale
     ) -> None:
-        """The field inside the axes, without their labels."""
+        """`left`, `top` and so on describe the field inside the axes, without labels."""
         self._sheet = sheet
         self.left, self.top, self.width, self.height = left, top, width, height
         self._x, self._y = x, y
@@ -414,7 +415,7 @@ class Panel:
         return self.left + self.width * self._x.share(x), self.bottom - self.height * self._y.share(y)
 
     def ground(self, fill: str = PAPER) -> None:
-        """A colour under everything."""
+        """Fill the background."""
         self._sheet.add(box(self.left, self.top, self.width, self.height, fill))
 
     def frame(self) -> None:
@@ -424,7 +425,7 @@ class Panel:
     def ticks_below(
         self, ticks: Iterable[tuple[float, str]], *, grid: bool = False, turn: float = 0, size: float = SIZE
     ) -> float:
-        """Values with their words below; where free paper begins below them."""
+        """Draw values with labels below the field; returns the y at which free paper begins below them."""
         below = 0.0
         for value, said in ticks:
             x, _ = self.at(value, self._y.low)
@@ -442,7 +443,7 @@ class Panel:
     def ticks_left(
         self, ticks: Iterable[tuple[float, str]], *, grid: bool = True, size: float = SIZE
     ) -> None:
-        """Values with their words on the left."""
+        """Draw values with labels on the left."""
         for value, said in ticks:
             _, y = self.at(self._x.low, value)
             if grid:
@@ -452,7 +453,7 @@ class Panel:
                 self._sheet.add(Word(self.left - 7, y + 0.35 * size, said, size, "end"))
 
     def called_below(self, text: str, top: float) -> float:
-        """What the values below are, broken at the sheet's margins; where free paper begins."""
+        """Draw the title of the axis below, wrapped at the margins; returns the y at which free paper begins."""
         middle = self.left + self.width / 2
         room = 2 * min(middle - MARGIN, self._sheet.width - MARGIN - middle)
         for part in wrapped(text, room):
@@ -461,11 +462,11 @@ class Panel:
         return top + 4
 
     def called_left(self, text: str, x: float) -> None:
-        """What the values on the left are, upwards, its base line at `x`."""
+        """Draw the title of the left axis upwards, with its base line at `x`."""
         self._sheet.add(Word(x, self.top + self.height / 2, text, anchor="middle", turn=-90))
 
     def line(self, points: Iterable[Point], colour: str = INK, width: float = 1.8, dash: str = "") -> None:
-        """A line through points; of a single point nothing is seen."""
+        """A line through points; a single point is invisible."""
         self._sheet.add(Outline(tuple(self.at(*point) for point in points), colour, width, dash))
 
     def level(self, y: float, colour: str = SOFT, width: float = 1.0, dash: str = "") -> None:
@@ -477,25 +478,25 @@ class Panel:
         self._sheet.add(*(look.mark(*self.at(*point)) for point in points))
 
     def error(self, x: float, low: float, high: float, colour: str = INK) -> None:
-        """How far a value at `x` may reach, with a cap at both ends."""
+        """An error bar at `x` with a cap at both ends."""
         (at, bottom), (_, top) = self.at(x, low), self.at(x, high)
         caps = [Outline(((at - 3, end), (at + 3, end)), colour, 1.2) for end in (bottom, top)]
         self._sheet.add(Outline(((at, bottom), (at, top)), colour, 1.2), *caps)
 
     def curve(self, points: Sequence[Point], look: Curve, errors: Sequence[tuple[float, float]] = ()) -> None:
-        """A line through points, each with its mark and how far it may reach."""
+        """A line through points, each with a mark and an error bar."""
         self.line(points, look.colour, look.width, look.dash)
         for (x, _), (low, high) in zip(points, errors, strict=False):
             self.error(x, low, high, look.colour)
         self.points(points, look)
 
     def bar(self, x: float, width: float, low: float, high: float, fill: str = RULE) -> None:
-        """A bar about `x` from `low` to `high`."""
+        """A bar centred at `x` from `low` to `high`."""
         (left, top), (right, bottom) = self.at(x - width / 2, high), self.at(x + width / 2, low)
         self._sheet.add(box(left, top, right - left, bottom - top, fill))
 
     def area(self, points: Sequence[Point], base: float, fill: str) -> None:
-        """What lies between a line and a level."""
+        """Fill the area between a line and a level."""
         whole = [(points[0][0], base), *points, (points[-1][0], base)]
         self._sheet.add(Outline(tuple(self.at(*point) for point in whole), width=0, fill=fill, closed=True))
 

@@ -1,6 +1,6 @@
 """Jobs on several cores: threads in this process, or other processes and machines through joblib.
 
-Whoever waits here can be interrupted: the work goes on in threads that nobody waits for at the end.
+Waiting for results can be interrupted: the work itself runs in threads that nothing joins at exit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from . import interrupts
 
 PARENT_CHECK = 0.5
 TRACKED = "ignore:resource_tracker:UserWarning"
-"""joblib's tracker of semaphores and folders clears up when we end at once; its warning about that is suppressed."""
+"""Suppresses the warning of joblib's resource tracker, which cleans up after us if we exit abruptly."""
 
 Job = Callable[[], Any]
 
@@ -39,9 +39,10 @@ def cores() -> int:
 
 
 def usable_cores(system: Path = Path("/")) -> tuple[int, ...]:
-    """The processors we may use, one of each physical core first; as many as a quota of the container allows.
+    """The processors that we may use, with one of each physical core first, and no more than a container's quota
+    allows.
 
-    `system` is where the file systems `sys` and `proc` are.
+    `system` is the folder that contains the file systems `sys` and `proc`.
     """
     if not hasattr(os, "sched_getaffinity"):
         return tuple(range(os.cpu_count() or 1))
@@ -53,7 +54,7 @@ def usable_cores(system: Path = Path("/")) -> tuple[int, ...]:
 
 
 def _siblings(system: Path, core: int) -> list[int]:
-    """The processors of one physical core, that of `core`, in ascending order."""
+    """The processors that share the physical core of `core`, in ascending order."""
     text = _text(system / f"sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list").strip()
     found: list[int] = []
     for part in text.split(","):
@@ -64,7 +65,7 @@ def _siblings(system: Path, core: int) -> list[int]:
 
 
 def _quota(system: Path) -> float | None:
-    """How many processors' time the control group grants, None where it sets no limit."""
+    """The number of processors whose time the control group grants; None without a limit."""
     group = next(
         (line[3:] for line in _text(system / "proc/self/cgroup").splitlines() if line.startswith("0::")), "/"
     )
@@ -88,11 +89,11 @@ def _text(file: Path) -> str:
 
 
 BACKENDS = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
-"""What jobs can run on, and the package that it needs."""
+"""The backends that can run jobs, with the package that each needs."""
 
 
 def missing(backend: str) -> str:
-    """Why a backend cannot be used, empty if it can."""
+    """Why a backend cannot be used; empty if it can."""
     package = BACKENDS[backend]
     with suppress(ModuleNotFoundError):
         if find_spec(package) is not None:
@@ -105,16 +106,16 @@ def _missing(backend: str, package: str) -> str:
 
 
 def carried_out(jobs: Sequence[Job], workers: int, backend: str = "") -> Iterator[tuple[int, Any]]:
-    """Numbers and results of jobs as they come: on a backend; without one in this process where there is one worker or
-    one job, else in others on this machine."""
+    """Numbers and results of jobs as they finish. Without a backend they run in this process if there is one worker or
+    one job, else in other processes of this machine."""
     if backend or (workers > 1 and len(jobs) > 1):
         return through_joblib(jobs, backend or "loky", workers) if jobs else iter(())
-    # In a thread, although there is only one: waiting for it can be interrupted.
+    # A thread even for a single worker, so that waiting for it can be interrupted.
     return in_threads(jobs, 1)
 
 
 def in_threads(jobs: Sequence[Job], threads: int) -> Iterator[tuple[int, Any]]:
-    """Numbers and results of jobs as they come."""
+    """Numbers and results of jobs as they finish."""
     waiting, results = queue.SimpleQueue[int](), queue.SimpleQueue[tuple[int, Any, Exception | None]]()
     for number in range(len(jobs)):
         waiting.put(number)
@@ -142,10 +143,10 @@ def in_threads(jobs: Sequence[Job], threads: int) -> Iterator[tuple[int, Any]]:
 
 
 def through_joblib(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[tuple[int, Any]]:
-    """The same in processes of a backend of joblib. WorkerFailed if that fails; its processes end with us."""
+    """The same in processes of a joblib backend, which end with us. WorkerFailed if the backend fails."""
     results = queue.SimpleQueue[tuple[int, Any, Exception | None] | None]()
     done = False
-    # Not in that thread: an end that comes in the middle of it would import it here too, and find it half there.
+    # Not imported in the thread: an interrupt during its import would make us import it here, half initialised.
     import joblib.externals.loky  # noqa: F401
 
     with interrupts.told(lambda: results.put(_INTERRUPT)):
@@ -161,7 +162,7 @@ def through_joblib(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[
 
 
 _INTERRUPT = (-1, None, None)
-"""Wakes the thread that waits for a result when an end is asked for."""
+"""Wakes the thread that waits for a result after an interrupt."""
 
 
 def _raised(result: tuple[int, Any, Exception | None]) -> tuple[int, Any]:
@@ -175,7 +176,8 @@ def _raised(result: tuple[int, Any, Exception | None]) -> tuple[int, Any]:
 
 def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None:
     if hasattr(signal, "pthread_sigmask"):
-        # Processes that this thread starts are born deaf, too: what a terminal tells all of us is for the parent.
+        # Processes started by this thread inherit the blocked signals: a terminal signals the whole group, but only
+        # the parent should react.
         signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.NUMBERS)
     try:
         from joblib import Parallel, delayed, parallel_config
@@ -186,7 +188,7 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
             raise WorkerFailed(_missing(backend, str(error.name))) from None
         if TRACKED not in sys.warnoptions:
             sys.warnoptions.append(TRACKED)
-        # ray's backend cannot hand results out one by one.
+        # ray's backend cannot yield results one by one.
         streaming = {} if backend == "ray" else {"return_as": "generator_unordered"}
         beginning = {"initializer": _begin, "initargs": (os.getpid(),)} if backend == "loky" else {}
         with parallel_config(backend=backend, n_jobs=workers, **beginning):
@@ -196,10 +198,10 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
     except WorkerFailed as error:
         results.put((0, None, error))
     except OSError as error:
-        # Most likely a worker could not write: the waiting thread reports that.
+        # Probably a worker that could not write; the waiting thread reports it.
         results.put((0, None, error))
-    except Exception as error:  # noqa: BLE001 - whatever a backend raises is raised where the results are read
-        # The first paragraph says what happened; advice and tracebacks follow.
+    except Exception as error:  # noqa: BLE001 - re-raised where the results are read
+        # The first paragraph says what happened; the rest is advice and tracebacks.
         words = " ".join(str(error).strip().partition("\n\n")[0].split())
         results.put((0, None, WorkerFailed(f"{backend}: {type(error).__name__}: {words[:300]}")))
     finally:
@@ -207,12 +209,12 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
 
 
 def _carry_out(number: int, job: Job) -> tuple[int, Any]:
-    """A job, in a worker."""
+    """Run a job in a worker."""
     return number, job()
 
 
 def _begin(parent: int) -> None:
-    """A worker ends with `parent`, which handles signals."""
+    """Prepare a worker to end with `parent`, which handles signals."""
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         for number in interrupts.NUMBERS:
             signal.signal(number, signal.SIG_IGN)
@@ -220,10 +222,10 @@ def _begin(parent: int) -> None:
 
 
 def live_with(parent: int) -> None:
-    """Let this worker end when `parent` has ended, busy or idle."""
+    """Let this worker, busy or idle, end when `parent` has ended."""
     if os.getpid() == parent:
         return
-    # Imports make no garbage, so there is none to collect at the end.
+    # Imports make no garbage, so skip most collections during them and the one at exit.
     gc.set_threshold(50_000)
     atexit.register(gc.freeze)
 
@@ -240,14 +242,14 @@ def live_with(parent: int) -> None:
 
 
 def _connect(backend: str, workers: int) -> None:
-    """What joblib leaves to its callers: ray must be made known, and dask wants a client. Both use the cluster that
+    """Do what joblib leaves to its callers: register ray, or create a client of dask. Both use the cluster that
     RAY_ADDRESS or DASK_SCHEDULER_ADDRESS names, else one on this machine."""
     if backend == "ray":
         import ray
         from ray.util.joblib import register_ray
 
         if not ray.is_initialized() and not os.environ.get("RAY_ADDRESS"):
-            # ray gives up where its processes are not up within 30 s: on a busy machine the dashboard is too much.
+            # ray gives up if its processes are not up within 30 s; on a busy machine the dashboard takes too long.
             ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
         register_ray()
         return
@@ -265,7 +267,7 @@ def _connect(backend: str, workers: int) -> None:
 
 
 def _kill(backend: str) -> None:
-    """End workers on this machine."""
+    """Kill the workers on this machine."""
     if backend == "loky":
         from joblib.externals.loky import get_reusable_executor
 
