@@ -207,9 +207,15 @@ def _add_people(made: Parser) -> None:
 def _add_imitate(made: Parser) -> None:
     """What `imitate` takes."""
     _add_recorded(made, "imitate")
-    made.add_argument("--horizons", metavar="N,N,...", help="nodes a move to try (100,300,1000,3000,10000)")
     made.add_argument(
-        "--choices", metavar="N,N,...", help="numbers of best moves to try, among which to choose (6,12,24)"
+        "--horizons",
+        metavar="N,N,...",
+        help="nodes a move of the players to try (100,300,1000,3000,10000)",
+    )
+    made.add_argument(
+        "--choices",
+        metavar="N,N,...",
+        help="numbers of best moves that the players to try choose from (6,12,24)",
     )
 
 

@@ -84,6 +84,7 @@ class Plan:
             "choices": list(self.choices),
             "evaluator": EVALUATOR,
             "features": MEASURED,
+            "own_games": [LENGTHS, MOST_PLIES],
             "seed": self.seed,
         }
 
