@@ -98,7 +98,7 @@ class BestMove:
 
 @dataclass(frozen=True, slots=True)
 class VariantLine:
-    """The answer to `variant NAME`: board, men (`defenders` without the king), who begins, start position."""
+    """The answer to `variant NAME`: board, men (`defenders` without the king), side to move first, start position."""
 
     name: str
     files: int

@@ -100,8 +100,8 @@ def own_command(*flags: str) -> list[str]:
 class Engine(Listener):
     """One engine process. `name` and `author` are what it calls itself, `options` what it announced (by small name).
 
-    `compiling` is what it compiles now, by its own word, None if nothing; `on_compiling` hears every such word. Whoever
-    waits for the engine then goes on waiting, see `Timeouts`.
+    `compiling` is what it says it is compiling now, or None; `on_compiling` is called with every such report. Meanwhile
+    deadlines are extended, see `Timeouts`.
     """
 
     def __init__(self, command: Sequence[str], timeouts: Timeouts) -> None:
@@ -331,7 +331,7 @@ class Engine(Listener):
         self.hold(position_line(SetPosition(kind, text, tuple(moves))))
 
     def hold(self, line: str) -> None:
-        """Like `position`, for who has the whole line already."""
+        """Like `position`, for callers that already have the whole line."""
         self._held = [line]
 
     async def go(
@@ -351,11 +351,11 @@ class Engine(Listener):
         return search
 
     def post(self, line: str, timeout: float, then: Callable[[Search], None]) -> None:
-        """The `go` of whoever plays a whole game: `line` is sent as it is, nothing is waited for.
+        """`go` for callers that play a whole game: `line` is sent unchanged, and this does not wait.
 
-        `then` is called with the search in the moment in which the engine's answer is read, or no longer awaited:
-        `timeout` seconds after the write, which is the clock of the game and waits for no compiler, or before, if the
-        engine does not read or comes to its end. EngineError if it has done so already.
+        `then` is called with the search when the engine's answer is read, or given up: `timeout` seconds after the
+        write (the clock of the game, which is not extended for compiling), or earlier if the engine does not read or
+        ends. Raises EngineError if it has already ended.
         """
         search, data = self._begin(line)
         search.when_done(partial(then, search))
@@ -393,7 +393,7 @@ class Engine(Listener):
 
     @property
     def searching(self) -> bool:
-        """Whether an answer is awaited that somebody wants."""
+        """Whether an answer is awaited that has not been abandoned."""
         return any(not search.done for search in self._searches)
 
     async def stop(self, timeout: float | None = None) -> Answer | None:
@@ -513,7 +513,7 @@ class Engine(Listener):
             self._take_text(line)
 
     def _take_progress(self, progress: Progress) -> None:
-        """The engine compiles: whoever waits for it has more time than was thought."""
+        """The engine compiles: extend the deadlines of those who wait for it."""
         self.compiling = progress
         self._pings.put_off()
         if self._searches:

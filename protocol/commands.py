@@ -40,7 +40,7 @@ LICENSE_LINES = (
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One command: how it is written, what it does in one sentence, who carries it out.
+    """One command: its syntax, a sentence about what it does, and the method that does it.
 
     `always`: it is also taken while a search, or anything else in the search thread, is running.
     `kernels`: it needs everything imported and compiled.
@@ -73,7 +73,7 @@ class Commands:
         """Whether the last `isready` was answered by an error."""
 
     def line(self, line: Line) -> bool:
-        """Carries out one line as it was read; False if it was the last."""
+        """Carry out one line as it was read; False if it was the last."""
         if line.cut:
             start = line[:40].decode("utf-8", "replace")
             self._error(f"{start}…", "expected a line of at most 65536 bytes")
@@ -103,7 +103,7 @@ class Commands:
             verb.act(self, words)
         except SessionError as error:
             self._error(error.read, error.expected)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the conversation goes on
+        except Exception as error:  # noqa: BLE001 - no error ends the conversation
             if words[0] == "go" and words[1:2] != ["perft"]:
                 self._search_failed(error)
             else:
@@ -446,8 +446,8 @@ class Commands:
             self._failed(self.session.job, error)
 
     def _search_failed(self, error: Exception) -> None:
-        """A `go` that came to no search is answered all the same, with no move: nobody shall take a move for one that
-        was thought about."""
+        """A `go` whose search failed is still answered, without a move: a legal but unsearched move would look like a
+        real answer."""
         self._failed(SEARCH_FAILED, error)
         self._say(say.bestmove_line(SearchResult(None)))
 
@@ -460,7 +460,7 @@ class Commands:
         self._say(say.error_line(read, expected))
 
     def _failed(self, read: str, error: Exception, hope: str = "nothing was changed") -> None:
-        """Something that should not have happened; the details are for who asked for them."""
+        """Report an internal error; the details only where debugging is on."""
         self._error(read, f"{type(error).__name__} {error}: this is a fault of the engine, {hope}")
         if self.debug:
             traceback.print_exception(error, file=sys.stderr)

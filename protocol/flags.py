@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-def said_anew(prog: str, old: str, new: str) -> None:
+def warn_renamed(prog: str, old: str, new: str) -> None:
     """Say on standard error that a flag has a new name."""
     print(f"{prog}: {old} is now called {new}; the next release removes the old spelling", file=sys.stderr)
 
@@ -20,9 +20,9 @@ def said_anew(prog: str, old: str, new: str) -> None:
 def filled(text: str, width: int | None = None) -> str:
     """Text for `width` columns (None: the terminal's), broken between words only.
 
-    Lines that begin at the margin are prose and are filled anew, paragraph by paragraph. Indented lines are kept; one
-    that is too long goes on below its second column where it has one, and a command goes on behind a backslash, so that
-    it can be pasted.
+    Lines that begin at the margin are prose, and their paragraphs are filled. Indented lines are kept; one that is too
+    long continues below its second column where it has one, and a command continues after a backslash, so that it can
+    be pasted.
     """
     import re
     import shutil
@@ -97,7 +97,7 @@ class Parser(argparse.ArgumentParser):
 
         argparse gives ``?`` and ``*`` nothing as soon as the words before a flag are read.
         """
-        words = self._anew(sys.argv[1:] if args is None else args)
+        words = self._renamed(sys.argv[1:] if args is None else args)
         parsed, left = self.parse_known_args(words, namespace)
         if left and namespace is None and self._has_optional_words():
             parsed, left = self.parse_known_intermixed_args(words)
@@ -115,7 +115,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As argparse's own, with old flags replaced by the new ones."""
         self._ask_instead()
-        return super().parse_known_args(self._anew(sys.argv[1:] if args is None else args), namespace)
+        return super().parse_known_args(self._renamed(sys.argv[1:] if args is None else args), namespace)
 
     def parse_known_intermixed_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As argparse's own."""
@@ -127,7 +127,7 @@ class Parser(argparse.ArgumentParser):
         if ask is not None:
             ask(self)
 
-    def _anew(self, words: Sequence[str]) -> list[str]:
+    def _renamed(self, words: Sequence[str]) -> list[str]:
         """A command line in today's spelling."""
         made: list[str] = []
         variants: list[str] = []
@@ -146,7 +146,7 @@ class Parser(argparse.ArgumentParser):
             if new == flag or (when is not None and not when(behind)):
                 made.append(word)
                 continue
-            said_anew(self.prog, flag, new)
+            warn_renamed(self.prog, flag, new)
             if translated is not None and behind:
                 try:
                     behind = translated(behind)

@@ -52,7 +52,7 @@ def error_line(read: str, expected: str) -> str:
 
 
 def compiling_line(progress: Progress) -> str:
-    """What is being compiled, while somebody waits for it; `answers.parse_compiling` reads it."""
+    """What is being compiled while a client waits for it; `answers.parse_compiling` reads it."""
     details = [f"{progress.elapsed:.0f} s"]
     if progress.remaining is not None:
         details.append(f"about {progress.remaining:.0f} s left")
@@ -158,13 +158,13 @@ def solved_text(side: Side, value: Value, more: int) -> str:
 
 
 def played_line(played: Played) -> str:
-    """A move just played, with its captures, and who is to move now."""
+    """A move just played, with its captures and the side to move now."""
     move = format_move(played.move, played.captures)
     return f"info string played {move} turn {played.position.side.letter}"
 
 
 def undone_line(undone: Played) -> str:
-    """A move just taken back, and who is to move now."""
+    """A move just taken back, and the side to move now."""
     return f"info string undone {move_name(undone.move)} turn {undone.position.side.letter}"
 
 

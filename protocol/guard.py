@@ -22,7 +22,7 @@ def main(variable: str, mark: str) -> None:
     wanted = f"{variable}={mark}".encode()
     end = time.monotonic() + PATIENCE
     missed = 0
-    # Who was forking while we looked may have been missed once.
+    # A process that was just forking may have been missed once.
     while missed < 2 and time.monotonic() < end:
         found = sum(kill(int(name), wanted) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208 - as launch.py
         missed = 0 if found else missed + 1

@@ -103,7 +103,7 @@ def parse_number(words: Sequence[str], low: int, high: int, default: int | None 
 def parse_go(words: Sequence[str]) -> Go:
     """The words of a `go`. Never fails: what is wrong is reported and skipped.
 
-    A limit below one is one, and a time below zero is none left: somebody still wants a move.
+    A limit below one counts as one, and a time below zero as no time left: a move is still wanted.
     """
     numbers: dict[str, int] = {}
     clock: list[int | None] = [None, None]

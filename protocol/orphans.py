@@ -22,7 +22,7 @@ MARK = "HNEFI_ENGINE"
 
 PR_SET_CHILD_SUBREAPER = 36
 GENERATIONS = 20
-"""Who is killed leaves children of its own to us, and they again: so often we look."""
+"""How many times we look: the children of a killed process become ours, and so do theirs."""
 DYING = 2.0
 """Seconds that one generation has to vanish after SIGKILL; what hangs in the kernel is reaped later. On a busy machine
 a process is dead long after it was killed, and its children are left to us only then."""
@@ -40,7 +40,7 @@ class _State:
 @contextlib.contextmanager
 def adopting() -> Iterator[None]:
     """In the block orphans below this process become its children, where the system can do that, and what an engine
-    leaves behind ends with it. For commands that are about their engines: whoever becomes a parent has to reap."""
+    leaves behind ends with it. Only for commands that run engines: a process that adopts has to reap."""
     able = sys.platform == "linux" and _subreaper(True)
     _State.depth += able
     try:
@@ -144,7 +144,7 @@ def _session(child: int) -> int:
 
 
 def _marked(child: int) -> str:
-    """Whose a process is by its environment; empty if nobody marked it, or it has ended."""
+    """The mark in a process's environment; empty if it has none, or has ended."""
     begin = f"{MARK}=".encode()
     try:
         words = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")

@@ -8,7 +8,7 @@ Everything that can go wrong with a foreign program is settled here once:
   it wrote before is read first. Its group is killed before it is reaped, while its number cannot have been reused;
   what has left the group is found by `orphans`.
 
-What it writes is handed to a `Listener`. Who needs lines in meaning rather than bytes uses `client`.
+What it writes is handed to a `Listener`. `client` turns these bytes into protocol messages.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WRITE_LIMIT = 16 * 1024 * 1024
 """More than this unread by the process is refused rather than kept."""
 
 CHUNK = 262_144
-"""So much is read at a time, and lies in a pipe where the system lets us say so: who writes much waits less for us."""
+"""Bytes read at a time, and the size of pipes where it can be set, so that an engine that writes much rarely blocks."""
 DRAIN_LIMIT = 4 * 1024 * 1024
 EXIT_GRACE = 0.25
 KILLED = 10.0
@@ -80,7 +80,7 @@ class Listener:
         """A line without its end; `stamp` is `time.monotonic()` when its bytes were read."""
 
     def on_lines(self, lines: list[bytes], stamp: float) -> None:
-        """Lines that were read at once; whoever need not see each of a flood may look at them together."""
+        """Lines that were read together, for listeners that need not see each line of a flood."""
         for line in lines:
             self.on_line(line, stamp)
 
@@ -131,7 +131,7 @@ class Child(Protocol):
 
     @property
     def pid(self) -> int:
-        """Its number, which nobody else gets before `wait` has returned."""
+        """Its process id, which is not reused before `wait` has returned."""
 
     @property
     def pipes(self) -> tuple[IO[bytes] | None, IO[bytes] | None, IO[bytes] | None]:
@@ -165,7 +165,7 @@ class _Spawned:
 
 
 class AnyProcess(Protocol):
-    """What whoever speaks to an engine does with its process, which need not be one of this machine."""
+    """What a client does with an engine's process, which need not run on this machine."""
 
     @property
     def pid(self) -> int:
@@ -366,9 +366,9 @@ class Process:
     # Reading
 
     def drain(self) -> None:
-        """Deliver what lies in the pipe now. Bounded: whoever writes faster than we read does not hold us.
+        """Deliver what is in the pipe now. Bounded, so that an engine that writes faster than we read cannot block us.
 
-        All of it is read before any is looked at, so that nobody is late by the time that we take for that.
+        Everything is read before anything is handled: the time that handling takes makes no answer late.
         """
         chunks = []
         for _ in range(DRAIN_LIMIT // CHUNK):
@@ -524,7 +524,7 @@ class Process:
     async def wind_up(self, goodbye: bytes = b"", grace: float = 0.5, mercy: float = 1.0) -> Exit:
         """End the process and its whole group: `goodbye` and end of input, then TERM, then KILL.
 
-        Waits `grace` seconds after the first, `mercy` after the second; whoever is killed is gone when this returns.
+        Waits `grace` seconds after the first and `mercy` after the second; no process is left when this returns.
         Cancelled, it kills at once.
         """
         if self.exit is None:
@@ -560,7 +560,7 @@ def _living() -> list[int]:
 
 
 def kill_all() -> None:
-    """End every process that was started here, each with its whole group and whoever left it, at once."""
+    """Kill every process that was started here, with its group and the descendants that left the group."""
     for process in list(_started):
         process.kill()
     if _started:
@@ -568,7 +568,7 @@ def kill_all() -> None:
 
 
 def kill_groups() -> None:
-    """The same from any thread, for who ends in the next moment: nothing is read, reaped or told any more."""
+    """The same from any thread, just before this process ends: nothing is read, reaped or reported any more."""
     living = _living()
     for pid in living:
         signal_group(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""One `go`, as whoever asked sees it: reports that stream in, and one answer or one failure."""
+"""One `go`, as its caller sees it: reports that stream in, and one answer or one failure."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Search:
         raise self._outcome
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call `callback` in the moment in which this is done; at once if it is."""
+        """Call `callback` when this is done; at once if it already is."""
         if self.done:
             callback()
         else:
@@ -109,7 +109,7 @@ class Search:
         return self._wait().__await__()
 
     async def _wait(self) -> Answer:
-        """Who waits may be cancelled, the result never is."""
+        """A task that waits may be cancelled; the result never is."""
         if not self.done:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.when_done(lambda: None if waiter.done() else waiter.set_result(None))
@@ -139,13 +139,13 @@ class Search:
         return await self
 
     async def ponderhit(self, timeout: float | None = None) -> None:
-        """The pondered move was played: the search goes on as an ordinary one."""
+        """The pondered move was played: continue as an ordinary search."""
         if not self.done:
             await self._engine.send("ponderhit")
             self.expect_within(self._engine.timeouts.move if timeout is None else timeout)
 
     async def abandon(self) -> None:
-        """Nobody wants the answer any more: stop the engine and drop what it says to this `go`."""
+        """The answer is no longer wanted: stop the engine and discard its reply to this `go`."""
         if not self.done:
             self.fail(EngineError("nobody wants the answer to this search any more"))
             await self._engine.send("stop")
@@ -172,7 +172,7 @@ class Search:
         self.fail(overdue)
 
     def text(self, line: str) -> None:
-        """The engine wrote something else while it searched."""
+        """The engine wrote a line during the search that is neither a report nor an answer."""
         self._strings.append(line)
         if line.startswith(FAILED):
             self._fault = line.removeprefix(FAILED)

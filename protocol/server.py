@@ -2,7 +2,7 @@
 
 Three threads share the work. One only reads: it cuts the input into lines and notices its end. One carries the
 lines out, in order. One searches, as long as there is something to search. A fourth warms up: it starts when the
-greeting has been answered, never before, because whoever imports numpy beside the greeting delays it.
+greeting has been answered, never before, because importing numpy at the same time would delay it.
 
 Nothing on the way to the greeting's last word imports more than this module does; `commands`, the table of all
 other words, is loaded with the first of them.
@@ -39,7 +39,7 @@ BACKLOG_LIMIT = 4 * 1024 * 1024
 GRACE = 0.05
 """Seconds that a search gets to say its last word after the end of input."""
 LAST_WORK = 600.0
-"""Seconds that everything else gets to be finished after the end of input."""
+"""Seconds for everything else to finish after the end of input."""
 GREETINGS = {b"uti": "uti", b"uci": "uci", b"ugi": "ugi"}
 
 
@@ -80,7 +80,7 @@ class Output:
             self._write_log(b"< " + data)
 
     def reader_gone(self) -> bool:
-        """Whether nobody can read what is written, as far as the system tells without writing."""
+        """Whether our output has lost its reader, as far as the system tells without writing."""
         import select
 
         if not hasattr(select, "poll"):
@@ -261,8 +261,8 @@ class Server:
             if self.inbox.closed:
                 break
         self.inbox.close()
-        # Lines that came before the end are still answered: a whole script may have come in one write. But who
-        # already sat waiting when the end came, or has no reader any more, would wait for nobody.
+        # Lines that came before the end are still answered: a whole script may have come in one write. But a
+        # search that was waiting for `stop` when the end came, or whose answer has no reader, would wait for ever.
         deadline = time.monotonic() + LAST_WORK
         while not self._finished.wait(GRACE):
             if self._waiting or self.output.reader_gone():
@@ -309,7 +309,7 @@ class Server:
         self.load(event.wait)
 
     def load(self, work: Callable[[], object]) -> None:
-        """Does `work`, which may take long and which nobody waits for once the input has ended."""
+        """Do `work`, which may take long; after the end of input nothing waits for it."""
         self._waiting = not self.input_has_ended
         try:
             work()
@@ -317,7 +317,7 @@ class Server:
             self._waiting = False
 
     def _warm(self) -> None:
-        # Nothing of what is imported is ever garbage: who looks through it for some makes a start a tenth longer.
+        # Nothing that is imported is ever garbage: searching it for some would make a start a tenth longer.
         gc.disable()
         try:
             # What the next line needs comes first: beside the import of numba it would take many times as long.
@@ -361,7 +361,7 @@ class Server:
             self._commands.close(GRACE)
         self._finished.set()
         if not self.inbox.closed:
-            # Behind other words, `quit` is known only here, and who reads does not wake by itself.
+            # A `quit` behind other words is noticed only here, and the reading thread does not wake by itself.
             os._exit(0)
 
 

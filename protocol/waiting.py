@@ -1,5 +1,5 @@
-"""How long we wait for an engine: one timer for its deadlines, more time while it compiles, everybody who waits for
-`readyok`."""
+"""How long to wait for an engine: one timer for its deadlines, which are extended while it compiles, and the callers
+that wait for `readyok`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Alarm:
 
 
 class Patience:
-    """How long somebody waits for an engine: `seconds` from now, and longer while it says that it compiles."""
+    """How long to wait for an engine: `seconds` from now, and longer while it says that it compiles."""
 
     def __init__(self, seconds: float, timeouts: Timeouts) -> None:
         self.seconds = seconds
@@ -70,8 +70,8 @@ class Patience:
 
 
 class Pings:
-    """Whoever waits for `readyok`. Answers come in the order of the questions, those that nobody awaits any more among
-    them; while the engine compiles, everybody waits longer."""
+    """The callers that wait for `readyok`. Answers come in the order of the questions, including those of callers that
+    have given up; while the engine compiles, all deadlines are extended."""
 
     def __init__(self) -> None:
         self._asked: deque[asyncio.Future[None]] = deque()
@@ -106,7 +106,7 @@ class Pings:
         return True
 
     def put_off(self) -> None:
-        """The engine compiles: whoever waits has more time than was thought."""
+        """The engine compiles: extend all deadlines."""
         for limit, patience in self._limits:
             if not limit.expired():
                 limit.reschedule(patience.put_off())

@@ -42,11 +42,11 @@ def add_flags(options: argparse.ArgumentParser, traced: str) -> None:
 def refuse_idle(
     options: argparse.ArgumentParser, argv: Sequence[str], kind: str, uses: Mapping[str, Sequence[str]]
 ) -> None:
-    """End the program with a sentence where a flag was given that means nothing: whoever gave it expects something.
+    """End the program with a sentence where a flag was given that has no effect: the user expects one.
 
     `kind` is the flag that says what to be, empty for a player; `uses` has the kinds for which a flag is.
     """
-    # Parsed anew, because the value of a flag does not tell whether it was given.
+    # Parsed again, because the value of a flag does not tell whether it was given.
     seen = argparse.Namespace(**dict.fromkeys(vars(options.parse_args(argv))))
     options.parse_args(argv, seen)
     for name, kinds in uses.items():
@@ -173,7 +173,7 @@ def games(name: str, arguments: argparse.Namespace) -> journal.Journal | None:
 
 
 def tell(text: str) -> None:
-    """A line on standard output. Where it cannot be written, the work goes on, and `run` returns STORAGE at its end
+    """A line on standard output. If it cannot be written, the work continues, and `run` returns STORAGE at its end
     if a full disk was the reason."""
     from ..format import printable
 
@@ -201,7 +201,7 @@ async def engines(*slots: EngineSlot) -> AsyncIterator[None]:
         with contextlib.suppress(EngineError):
             await slot.warm_up()
 
-    # A task each: where one failed a common one would end, and nobody would wait for the other's engine to be gone.
+    # A task each: a common one would end when the first fails, without waiting for the other's engine to be gone.
     warming = [asyncio.create_task(warm_up(slot)) for slot in {*slots}]
     try:
         yield

@@ -22,7 +22,7 @@ ALIVE = 30
 
 
 def password(file: str | None) -> str | None:
-    """The password in `file`, else in HNEFI_PASSWORD, else none; ValueError with a sentence.
+    """The password from `file`, else from HNEFI_PASSWORD, else none; ValueError with a sentence.
 
     It is the first line of the file; a warning says if others can read it.
     """
@@ -76,7 +76,7 @@ class Pauses:
         self._pause = first
 
     def after(self, lasted: float) -> float:
-        """How long to wait after an attempt, or a connection, that took so many seconds."""
+        """Seconds to wait before the next attempt, after an attempt or a connection that lasted so long."""
         if lasted >= self._good:
             self._pause = self._first
         pause, self._pause = self._pause, min(2 * self._pause, self._last)

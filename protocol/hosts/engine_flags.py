@@ -1,4 +1,4 @@
-"""`--engine`, `--player` and `--option`: who plays, for adapters whose engine is one of ours or anybody's.
+"""`--engine`, `--player` and `--option`: the player, for adapters whose engine is ours or a foreign one.
 
 What they need is imported when it is asked for, so that a command that uses none of it starts at once.
 """

@@ -10,7 +10,7 @@ import errno
 
 DONE = 0
 INTERRUPTED = 1
-"""Ended by Ctrl-C, TERM or HUP; what was finished is kept, and the same command or the one that is named goes on."""
+"""Ended by Ctrl-C, TERM or HUP; what was finished is kept, and the same command, or the one printed, continues."""
 USAGE = 2
 """Called wrongly, or a file that cannot be used."""
 FAULTS = 3
@@ -43,12 +43,12 @@ UNWRITABLE = frozenset(
 )
 
 FULL = frozenset(getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name))
-"""Why a write fails where output goes to a disk; other reasons mean that whoever read it has gone."""
+"""Why a write to a disk fails; other reasons mean that the reader of our output has gone."""
 
 
 def code_of(error: BaseException) -> int:
-    """The exit code for an error that is told in a sentence: STORAGE where a disk that took no more, or no right to
-    write, is behind it."""
+    """The exit code for an error that is reported in a sentence: STORAGE where its cause is a full disk, or a missing
+    right to write."""
     behind: BaseException | None = error
     while behind is not None:
         if isinstance(behind, OSError) and behind.errno in UNWRITABLE:

@@ -113,7 +113,7 @@ class Guest(ABC):
 
 
 class Front:
-    """The conversation with whoever starts us."""
+    """The conversation with the program that starts us."""
 
     def __init__(
         self, guest: Guest, stdio: Stdio, slot: EngineSlot, journal: Journal | None, author: str = "unknown"
@@ -267,7 +267,7 @@ class Front:
             await self._stdio.say(option.line())
         await self._stdio.say("utiok")
         if self._warming is None:
-            # Not sooner, it would delay the greeting. What goes wrong is told when it matters.
+            # Not sooner, as it would delay the greeting. A failure is reported when the engine is needed.
             self._warming = asyncio.ensure_future(self._warm_up_quietly())
 
     async def _isready(self, _: Sequence[str]) -> None:
@@ -324,7 +324,7 @@ class Front:
         self._stopped.clear()
         if not (limits.infinite or limits.ponder or not limits.bounded):
             self._held.set()
-        # What came before the search began may be about it: the `stop` of who asks and stops at once.
+        # Lines that came before the search began may concern it, such as a `stop` right after `go`.
         earlier, self._pending = self._pending, deque()
         for before in earlier:
             await self._place_in_order(before)

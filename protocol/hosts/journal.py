@@ -98,7 +98,7 @@ class Entry:
 class Journal:
     """The journal of one adapter; files appear with the first ply.
 
-    `on_failure` is told, once, why nothing more is written.
+    `on_failure` is called once, with the reason why writing has stopped.
     """
 
     def __init__(

@@ -199,7 +199,7 @@ def remove(name: str) -> Path:
 
 
 def _all() -> dict[str, RegisteredEngine]:
-    """The engines of a file that is going to be written anew: it must not lose what cannot be read."""
+    """The engines of a file that will be rewritten: entries that cannot be read must not be lost."""
     engines, complaints = read()
     for complaint in complaints.values():
         raise RegistryError(f"{complaint}: correct this first")

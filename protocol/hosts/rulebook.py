@@ -57,7 +57,7 @@ class Line:
         return Line(self.start, (*self.moves, *moves))
 
     def begins(self, other: Line) -> bool:
-        """Whether `other` goes on from here, or ends here."""
+        """Whether `other` continues this line, or is the same."""
         return self.start == other.start and self.moves == other.moves[: len(self.moves)]
 
 
@@ -78,7 +78,7 @@ class Facts:
 
     @property
     def side(self) -> Side:
-        """Who is to move."""
+        """The side to move."""
         return Side.of(self.fen.split()[1])
 
     @property

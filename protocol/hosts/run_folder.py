@@ -40,7 +40,7 @@ class Folder:
         return found
 
     def demand_live(self) -> None:
-        """NoRun if nobody could follow the run: it has no live file."""
+        """NoRun if the run cannot be followed: it has no live file."""
         if not (self.path / LIVE).exists() and not table(self.config(), "output").get("live"):
             raise NoRun(f"{shorten(str(self.path))}: no {LIVE}: expected a run with --live")
 

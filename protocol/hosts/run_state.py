@@ -50,7 +50,7 @@ class Picture:
         """One event of the live file; what makes no sense changes nothing."""
         kind, name = event.get("event"), event.get("id")
         if kind == OPENED:
-            # A file begins with a start of every running game. Who is not among them has ended unseen.
+            # A file begins with the start of every running game. A game that is not among them ended unseen.
             self._stale = {name for name in self._games if name not in self._ended}
             return
         if kind != "start" and self._stale is not None:
@@ -105,7 +105,7 @@ class Picture:
         self.changed.update(dict.fromkeys(self.documents))
 
     def end_all(self) -> None:
-        """Nobody plays any more."""
+        """No game is running any more."""
         for name, game in self._games.items():
             if game["state"] == "running":
                 self._end(name, {"reason": "interrupted"})

@@ -1,4 +1,4 @@
-"""How a command that runs until it is told to stop learns that it is, and that it ends within its time."""
+"""How a long-running command hears that it is to stop, and stops within its time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Asked(asyncio.Event):
                 end_now()
             return
         self._heard = now
-        # A thread, for a loop that somebody holds up.
+        # A thread, in case something blocks the loop.
         self._watchdog = threading.Timer(self.limit, end_now)
         self._watchdog.daemon = True
         self._watchdog.start()
@@ -83,7 +83,7 @@ class Asked(asyncio.Event):
         opened: AbstractContextManager[object] | None = None,
     ) -> T:
         """Run `command` on a loop of its own, then close `opened`, while the signals that end a program are heard here:
-        one that came while we close would else end us in the place of our exit status.
+        one that came while we close would otherwise replace our exit status.
 
         One that is ignored (`nohup`) stays so.
         """

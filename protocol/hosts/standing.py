@@ -92,7 +92,7 @@ class Ladder:
 
     @classmethod
     def brought(cls, text: str) -> Ladder:
-        """A ladder whose ratings somebody else keeps, as `text` wrote them; none where they cannot be read."""
+        """A ladder whose ratings the caller keeps, as `text` wrote them; an empty one where they cannot be read."""
         ladder = cls(keep=False)
         try:
             ladder._known = _read(text.encode())
@@ -139,7 +139,7 @@ class Ladder:
         self._known = there
 
     def news(self, game: str) -> str:
-        """What a person is told after a rated game."""
+        """The message after a rated game."""
         level, played = self.level(game), len(self._scores)
         won, drawn = self._scores.count(1.0), self._scores.count(0.5)
         score = f"you won {won}{f' and drew {drawn}' if drawn else ''} of {played} at level {self._level}"

@@ -1,4 +1,4 @@
-"""Lines on our own standard input and output, for an adapter that somebody starts and drives.
+"""Lines on our own standard input and output, for an adapter that another program starts and drives.
 
 A pipe, a file or a terminal can be waited for in one way only, so a thread reads. What has been read and not taken is
 bounded: beyond that nothing more is read. Each line is written at once and whole.
@@ -25,14 +25,14 @@ from .exit_codes import FULL
 BACKLOG_LIMIT: Final = 4 * 1024 * 1024
 """Bytes of lines that may wait before nothing more is read."""
 WRITE_TIMEOUT: Final = 5.0
-"""Seconds within which whoever started us must read."""
+"""Seconds within which the program that started us must read."""
 POLL: Final = 0.01
 Traffic = Callable[[float, str, bytes], None]
 LOG = logging.getLogger("hnefi.stdio")
 
 
 class Diagnostics(logging.StreamHandler[TextIO]):
-    """Log lines on standard error, dropped where nobody reads it, as programs that start engines may not."""
+    """Log lines on standard error, dropped if nobody reads it: programs that start engines may not."""
 
     @classmethod
     def begin(cls, name: str, level: str) -> None:
@@ -71,15 +71,15 @@ class Output:
 
     @classmethod
     def failed(cls, error: OSError) -> None:
-        """A write has failed. A full disk is reported, once; whoever has closed a pipe does not want to know."""
+        """A write has failed. A full disk is reported once; a closed pipe is not, as its reader has gone."""
         if error.errno in FULL and not cls.full:
             cls.full = True
             LOG.error("standard output: %s", error.strerror)
 
 
 class Stdio:
-    """One line after the other. `over` is set at the end of the input, when a line of `last_words` is read, and when
-    nobody reads us any more: whatever is going on then, nobody waits for it. `encoding` is that of what we write."""
+    """Line by line. `over` is set at the end of the input, when a line of `last_words` is read, and when our output has
+    lost its reader: work that is still running then is not needed. `encoding` is that of our output."""
 
     reads = False
     """Whether a thread of this process has begun to read standard input."""
@@ -99,7 +99,7 @@ class Stdio:
         self._news = asyncio.Event()
         self._ended = False
         self.deaf = False
-        """Whether nobody can read us any more."""
+        """Whether our output has lost its reader."""
         self._waiting = 0
         self._room = threading.Condition()
         self._poll = select.poll()
@@ -176,7 +176,7 @@ class Stdio:
             return b""
 
     def _hand_over(self, lines: list[Line]) -> bool:
-        """False when there is nobody to take them any more."""
+        """False when our output has lost its reader."""
         last = any(line.strip() in self._last_words for line in lines)
         if not self._tell(self._take, lines) or (last and not self._tell(self.over.set)):
             return False

@@ -56,7 +56,7 @@ class Tail:
         self._file = open_regular(self._path)
 
     def close(self) -> None:
-        """Close the file; the next read begins with it anew."""
+        """Close the file; the next read starts again at its beginning."""
         if self._file is not None:
             self._file.close()
         self._file, self._rest, self._skipping = None, b"", False
@@ -68,7 +68,7 @@ class Tail:
         return b""
 
     def _replaced(self) -> bool:
-        """Whether another file lies at the path; not so in the moment in which there is none."""
+        """Whether another file is at the path now; False while there is none."""
         assert self._file is not None
         try:
             now, ours = self._path.stat(), os.fstat(self._file.fileno())

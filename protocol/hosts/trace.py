@@ -22,7 +22,7 @@ class Trace:
     """
 
     def __init__(self, path: Path) -> None:
-        """Begin the file anew; OSError or ValueError if that cannot be done."""
+        """Create the file, or empty it; OSError or ValueError if that cannot be done."""
         self._file = path.open("wb", buffering=0)
         self._began = time.monotonic()
         self._path = path

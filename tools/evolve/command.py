@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from hnefi.engine import catalogue
 from hnefi.engine.wording import shorten
-from hnefi.protocol.flags import Parser, filled, said_anew
+from hnefi.protocol.flags import Parser, filled, warn_renamed
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
 
 from ..common import arguments, interrupts
@@ -501,7 +501,7 @@ def _old_rank(algorithm: str, argv: Sequence[str]) -> list[str] | None:
     for place, word in enumerate(argv):
         flag, equals, folder = word.partition("=")
         if flag == "--rank" and (equals or place + 1 < len(argv)):
-            said_anew(f"hnefi evolve {algorithm}", "--rank DIR", "hnefi evolve rank DIR")
+            warn_renamed(f"hnefi evolve {algorithm}", "--rank DIR", "hnefi evolve rank DIR")
             rest = argv[place + 1 :] if equals else argv[place + 2 :]
             return [folder if equals else argv[place + 1], *argv[:place], *rest]
     return None

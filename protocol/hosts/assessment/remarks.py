@@ -59,7 +59,7 @@ def score_of(side: int, after: PositionAnalysis | None) -> tuple[int | None, int
 def with_tags(
     tags: Sequence[tuple[str, str]], game: Assessed, engine: str, limits: str
 ) -> list[tuple[str, str]]:
-    """Tags with who analysed the game and the accuracy of both sides, in place of those of an earlier analysis."""
+    """Tags that name the analyst and give both sides' accuracy; they replace those of an earlier analysis."""
     made = [pair for pair in tags if pair[0] not in TAGS]
     looked = sum(look is not None for look in game.looks)
     part = "" if game.complete else f", {looked} of {len(game.looks)} positions"

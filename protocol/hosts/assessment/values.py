@@ -75,7 +75,7 @@ class PositionAnalysis:
         return found if side == self.side else -found
 
     def mate(self) -> tuple[int, int] | None:
-        """Who wins by force and in how many of its own moves (0: it has won); None where nothing is proven."""
+        """The side that wins by force, and in how many of its moves (0: it has won); None where nothing is proven."""
         if self.outcome is not None:
             return None if self.outcome.winner is None else (self.outcome.winner, 0)
         found = self.lines[0].mate if self.lines else None
@@ -104,7 +104,7 @@ class TurningPoint(StrEnum):
     THROWN = "thrown win"
     """The mover had a proven win, and the other side now has the better chances."""
     ALLOWED = "allowed win"
-    """Nobody had a proven win, the other side has one now, and the move lost enough to be a mistake of some kind."""
+    """Neither side had a proven win, the opponent has one now, and the move lost enough to be a mistake."""
 
 
 SIGNS: Final = {Verdict.INACCURACY: "?!", Verdict.MISTAKE: "?", Verdict.BLUNDER: "??"}
@@ -212,7 +212,7 @@ def expected(info: InfoLine) -> float | None:
 
 
 def look_of(infos: Iterable[InfoLine], side: int, legal: Container[str], plies: int) -> PositionAnalysis:
-    """A search's last reports as a look, the best first, each line cut to so many plies.
+    """A search's last reports as a look, best first, each line cut to a number of plies.
 
     A line whose first move is not legal counts for its score alone. MoveTextError where a move is none.
     """

@@ -105,7 +105,7 @@ def _only_good(before: PositionAnalysis, thresholds: Thresholds) -> bool:
 
 
 def _turn(before: int, after: int, chance: float, verdict: Verdict) -> TurningPoint | None:
-    """What became of proven wins, in the mover's view. Who was as good as lost before allows nothing."""
+    """What became of proven wins, in the mover's view. A side that was as good as lost before cannot allow anything."""
     if before > 0 and after <= 0:
         return TurningPoint.MISSED if chance > 0.5 else TurningPoint.THROWN
     return TurningPoint.ALLOWED if before == 0 and after < 0 and verdict in MISTAKES else None

@@ -4,10 +4,10 @@
         await link.subscribe("tafl/v1/engine/+/status", lambda message: print(message.payload))
         await link.publish("tafl/v1/engine/local/req/guest", b'{"id": "1", "op": "ping"}')
 
-A `Link` keeps itself connected: what was subscribed is subscribed anew at each connection, pauses between attempts
-grow from 0.5 s to 30 s, a refused login is final. Messages are handed to their handlers in the moment they are read;
-nothing queues up here. Nothing is published by itself after a reconnect: `publish` raises `Offline` when the
-connection falls before the broker has acknowledged, and whoever published decides.
+A `Link` keeps itself connected: it subscribes again at each connection, waits 0.5 s to 30 s between attempts, and a
+refused login is final. Messages are handed to their handlers as they are read; there is no queue here. Nothing is
+published again after a reconnect: `publish` raises `Offline` when the
+connection falls before the broker has acknowledged, and the publisher decides what to do.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ PROBE = 2.0
 INFLIGHT = 100
 """Messages that may be on the way to the broker unacknowledged; the library keeps the others in their order."""
 WILL_DELAY = 5
-"""On MQTT 5 the broker waits so many seconds for our return before it publishes the will."""
+"""Seconds for which an MQTT 5 broker waits for our return before it publishes the will."""
 FIRST_PAUSE, LAST_PAUSE, GOOD_AFTER = 0.5, 30.0, 60.0
 """Pauses between attempts to connect, in seconds, and after how long a connection was a good one."""
 
@@ -380,7 +380,7 @@ class Link:
             reason = str(cause)
             code = getattr(getattr(cause, "rc", None), "value", None)
             if code == TAKEN_OVER or time.monotonic() - began < WILL_DELAY:
-                # Somebody else may go by our id: two who chase each other out would never come to rest.
+                # Another client may use our id: two that displace each other would never settle.
                 self._identifier = self._fresh_identifier()
         finally:
             self._client = None
@@ -439,7 +439,7 @@ class Link:
         try:
             await enter(client)
         except aiomqtt.MqttCodeError as error:
-            # Whatever else it does not like, it says so in the language of MQTT 5.
+            # Any other complaint comes in MQTT 5's own packets.
             return 4 if getattr(error.rc, "value", None) == UNSUPPORTED_VERSION else 5
         except aiomqtt.MqttError as error:
             if str(error) in (SILENCE, CLOSED):

@@ -1,4 +1,4 @@
-"""The flags of whoever connects to a broker: `--user`, `--password-file`, `--cafile`, `--mqtt`."""
+"""The flags of commands that connect to a broker: `--user`, `--password-file`, `--cafile`, `--mqtt`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .values import Access
 
 GUEST = "guest"
-"""The user of whoever has no name."""
+"""The user name of clients that give none."""
 
 
 def add_connection(to: argparse.ArgumentParser, title: str = "connection") -> None:

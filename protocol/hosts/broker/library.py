@@ -19,7 +19,7 @@ LIBRARY_LOG = logging.getLogger("hnefi.mqtt.library")
 LIBRARY_LOG.setLevel(logging.CRITICAL)
 CLOSED = "the connection was closed before the broker had answered"
 THREAD = 0.3
-"""How long the thread that connects is waited for, when nobody wants the connection any more, in seconds."""
+"""Seconds to wait for the connecting thread when the connection is no longer wanted."""
 PARTING = 2.0
 """How long a goodbye may take, in seconds."""
 
@@ -76,7 +76,7 @@ async def enter(client: aiomqtt.Client) -> None:
     connect, connected, given_up = client._client_connect, asyncio.Event(), False
 
     def connect_for_somebody() -> None:
-        """In a thread, which nobody can break off: if nobody waits any more it leaves nothing behind."""
+        """In a thread, which cannot be cancelled: it cleans up if its result is no longer wanted."""
         try:
             connect()
         finally:
@@ -86,13 +86,13 @@ async def enter(client: aiomqtt.Client) -> None:
                 loop.call_soon_threadsafe(connected.set)
 
     client._client_connect = connect_for_somebody  # type: ignore[method-assign]
-    # Who breaks this off hears no refusal, and nobody is to be told that nobody did.
+    # A cancelled caller gets no refusal; without this asyncio would log that it was never retrieved.
     client._connected.add_done_callback(lambda future: future.cancelled() or future.exception())
     entering = asyncio.ensure_future(client.__aenter__())
     watching = asyncio.ensure_future(closed.wait())
     try:
         await asyncio.wait([entering, watching], return_when=asyncio.FIRST_COMPLETED)
-        # A refusal is told in the same moment as the end of the socket.
+        # A refusal arrives together with the end of the socket.
         await asyncio.wait([entering], timeout=0.05)
         if not entering.done():
             raise aiomqtt.MqttError(CLOSED)
@@ -137,7 +137,7 @@ def leave_nothing(client: aiomqtt.Client) -> None:
 
 
 def _close(client: aiomqtt.Client) -> None:
-    """Close the socket, if it still is open; whoever looks after it is told, unless the loop is gone."""
+    """Close the socket if it is still open, and tell its watcher unless the loop is gone."""
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         client._client._sock_close()
 

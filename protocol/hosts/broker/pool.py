@@ -5,7 +5,7 @@
 
 The hosts are services that were started with `--pool`. The broker passes a request to any of them; one that is full is
 passed over for the one with the most room. A session whose host dies, drains or forgets it ends as a process does that
-crashes, with the reason: whoever started it starts another one, which is then on another host.
+crashes, with the reason: its owner starts another one, which is then on another host.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from .values import Access, LinkError, Refused, RemoteError
 LOG = logging.getLogger("hnefi.pool")
 
 FIRST_WAIT: Final = 3.0
-"""Seconds for which a pool waits for its broker before it goes on without."""
+"""Seconds for which a pool waits for its broker before it continues without it."""
 PING: Final = 2.0
 """Seconds for a host of the pool to answer whether it is there."""
 PINGS: Final = 2
@@ -46,7 +46,7 @@ SETTLING: Final = 30.0
 MOMENT: Final = 1.0
 """Seconds for which a session waits for room at hosts that are all full."""
 SHORT_CUT: Final = 1.0
-"""Seconds of a lost connection of which nobody is told."""
+"""A connection that is lost for fewer seconds is not reported."""
 RELEASE: Final = "release"
 """The name of tasks that a pool waits for at its end."""
 LINE_ROOM: Final = LINE_LIMIT - 24
@@ -69,7 +69,7 @@ class Host:
 
 
 class Pool:
-    """The hosts at one broker. It may be entered while the broker is away, and goes on when it comes back.
+    """The hosts at one broker. It may be entered while the broker is away, and continues when it is back.
 
     Refused if the broker does not let us in at the beginning; later that is logged, and tried again.
     """
@@ -81,7 +81,7 @@ class Pool:
         )
         self._processes: set[RemoteProcess] = set()
         self._orphans: dict[str, set[str]] = defaultdict(set)
-        """Sessions by host that are nobody's, and whose host does not know that yet."""
+        """Abandoned sessions by host, where the host does not know yet."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._notice: asyncio.TimerHandle | None = None
         self._told = False
@@ -202,7 +202,7 @@ class Pool:
     ) -> tuple[str, str]:
         """Name and instance of a host that is not among the `tried`; the instance is empty if the host has not been
         asked whether it is there. EngineStartError."""
-        # After a broker has begun anew its hosts are not all there at once.
+        # After a restart of the broker its hosts do not all return at once.
         coming = min(deadline, self._since + SETTLING)
         # A session that was given up a moment ago leaves room that its host has not told of yet.
         leaving = time.monotonic() + MOMENT
@@ -236,7 +236,7 @@ class Pool:
         return None
 
     def _able(self, variant: str) -> dict[str, Host]:
-        """The hosts that are there for a variant; for one that nobody knows all, as any engine says what is wrong."""
+        """The hosts that play a variant; all hosts if none knows it, as any engine will say what is wrong."""
         known = self._known(variant)
         return {
             eid: host
@@ -277,7 +277,7 @@ class Pool:
         self._spawn(self._release(process.session), RELEASE)
 
     async def _release(self, session: RemoteSession) -> None:
-        """Nobody wants a session any more: its host hears of that now, or when it is back."""
+        """A session is no longer wanted: tell its host now, or when it is back."""
         await session.forget()
         await self._take_back(session.eid, session.sid)
 
@@ -336,7 +336,7 @@ class Pool:
     def _down(self) -> None:
         self._quiet()
         for host in self.hosts.values():
-            # Each says again what it is; what a broker knew that has died, nobody says.
+            # Each host announces itself again; what the dead broker retained is lost.
             host.state = "offline"
         self._notice = asyncio.get_running_loop().call_later(SHORT_CUT, self._say_down)
 
@@ -347,7 +347,7 @@ class Pool:
         )
 
     def _miss(self) -> None:
-        """Who has not come back by now has died together with the broker."""
+        """Hosts that have not come back by now died together with the broker."""
         for process in list(self._processes):
             if self.hosts[process.session.eid].state == "offline":
                 process.end("it has not reconnected to the broker")
@@ -386,7 +386,7 @@ class RemoteProcess:
         self._watch: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """The session is open: from now on its end is told."""
+        """The session is open: from now on its end is reported."""
         self._watch = asyncio.create_task(self._await_end(), name=f"end of {self.session.sid}")
 
     async def _await_end(self) -> None:
@@ -457,7 +457,7 @@ class RemoteProcess:
         return self.exit
 
     async def wind_up(self, goodbye: bytes = b"", grace: float = 0.5, mercy: float = 1.0) -> Exit:  # noqa: ARG002
-        """End the session here at once; its host, which is told, ends the engine."""
+        """End the session here at once; its host is told to end the engine."""
         self._end(Exit(0))
         assert self.exit is not None
         return self.exit

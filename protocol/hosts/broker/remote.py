@@ -6,7 +6,7 @@
             print(await session.best_move("go movetime 500"))
 
 Lines are numbered both ways: each comes once and in order, whatever the network does. Connections that fall come back
-by themselves, and the session goes on.
+by themselves, and the session continues.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .values import Access, RemoteError
 REPLY_TIMEOUT = 5.0
 OPEN_TIMEOUT = 70.0
 EXPIRY = 10
-"""On MQTT 5 a broker forgets a request after so many seconds."""
+"""Seconds after which an MQTT 5 broker forgets a request."""
 
 
 class Remote:
@@ -80,7 +80,7 @@ class Remote:
         """Say goodbye. Sessions that were not closed live on for a while at the service."""
         try:
             async with asyncio.timeout(1.0):
-                # Who closes its sessions leaves nothing behind: not even a retained word about its absence.
+                # A host that closes its sessions leaves nothing behind, not even a retained message that it is away.
                 await self.link.publish(self._presence, b"offline", retain=True)
                 await self.link.publish(self._presence, b"", retain=True)
         except (Offline, TimeoutError):
@@ -194,7 +194,7 @@ class Remote:
         return session
 
     async def _take_back(self, eid: str, sid: str) -> None:
-        """A session that comes too late would be nobody's."""
+        """A session that comes too late would have no owner."""
         wish = {"id": secrets.token_hex(8), "op": "close", "sid": sid, "reply": self._replies}
         with suppress(TimeoutError):
             async with asyncio.timeout(1.0):

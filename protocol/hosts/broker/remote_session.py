@@ -27,7 +27,7 @@ OFFLINE_PATIENCE = 30.0
 TOGETHER = 4096
 """Bytes of lines that go out as one message, if there is more than one."""
 BACKLOG = 10_000
-"""Lines that wait for a reader who iterates; older ones are dropped and counted."""
+"""Lines kept for an iterating reader; older ones are dropped and counted."""
 EARLY = 1_024
 LOST = "info string error lines lost: "
 GAP = "info string error gap: expected #"
@@ -223,7 +223,7 @@ class RemoteSession:
         self._finish("the service has closed the session")
 
     async def _write(self) -> None:
-        """Publish the lines in their order; what a fallen connection may have swallowed goes once more."""
+        """Publish the lines in order, and again those that a lost connection may have swallowed."""
         link = self._remote.link
         while True:
             if self._published >= self._sent.last:

@@ -1,7 +1,7 @@
 """The names of all topics, and what may stand in them.
 
 Everything lies below `tafl/v1/`. A level is made of `a-z`, `0-9`, `.` and `-`, 1 to 32 characters. A client's user name
-is part of every topic it writes, so that a broker can hold rights by user; whoever receives reads the user there.
+is part of every topic it writes, so that a broker can grant rights by user; receivers read the user from the topic.
 """
 
 from __future__ import annotations

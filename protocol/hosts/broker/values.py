@@ -87,7 +87,7 @@ class Access:
 
     @property
     def login(self) -> str:
-        """The user name that the broker is told; empty for none."""
+        """The user name for the broker; empty for none."""
         return self.user or self.address.user
 
     def tls(self) -> ssl.SSLContext | None:

@@ -42,7 +42,7 @@ THEMES: Final = {
 NODES: Final = 20_000
 """Of the engine that answers a wrong move."""
 SLOWER: Final = 2
-"""A win may be so many plies longer than the shortest."""
+"""By how many plies a win may be longer than the shortest."""
 
 
 def theme(entry: Entry) -> str:

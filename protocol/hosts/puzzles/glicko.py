@@ -63,5 +63,5 @@ def updated(one: Rating, results: Sequence[tuple[Rating, float]]) -> Rating:
 
 
 def _weight(other: Rating) -> float:
-    """How much a result against somebody says: the less, the less is known of him."""
+    """How much a result counts: less, the less is known about the opponent."""
     return 1.0 / math.sqrt(1.0 + 3.0 * (Q * other.deviation / math.pi) ** 2)

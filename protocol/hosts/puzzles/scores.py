@@ -18,7 +18,7 @@ from .suite import Entry
 FORMAT: Final = 1
 FILE: Final = "puzzles.json"
 GUESSED: Final = 200.0
-"""The deviation of a puzzle that nobody has tried: its length says something."""
+"""The deviation of an untried puzzle: its length says something about it."""
 
 
 class ScoresError(ValueError):

@@ -22,7 +22,7 @@ PLAYS_LIMIT = 4_096
 
 
 class RequestError(Exception):
-    """What somebody asked for is not granted: a code for programs, and a sentence."""
+    """A request is refused: a code for programs, and a sentence."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -31,7 +31,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The engine that somebody asks for; what is empty is left to the `Policy`."""
+    """A request for an engine; the `Policy` decides what is left empty."""
 
     variant: str = ""
     player: str = ""
@@ -53,7 +53,7 @@ class Policy:
 
 
 class Piped(Engine):
-    """An engine whose every line and whose end are told to somebody else as well."""
+    """An engine that also reports each of its lines, and its end, to a listener."""
 
     def __init__(self, command: Sequence[str], timeouts: Timeouts) -> None:
         super().__init__(command, timeouts)
@@ -124,7 +124,7 @@ async def set_up(policy: Policy, wanted: Wanted, on_compiling: Callable[[Progres
 
 
 def _options(policy: Policy, wanted: Wanted) -> list[tuple[str, str]]:
-    """Options in the order in which they are to be set; nobody may ask for what strangers may not."""
+    """Options in the order in which they are set; refuses those that a stranger may not set."""
     asked = [*wanted.options.items()]
     if wanted.player:
         asked.insert(0, ("Player", wanted.player))

@@ -29,7 +29,7 @@ _ANSWER = re.compile(r"#([0-9]{1,15})(?::([0-9]{1,15}))? (.*)", re.DOTALL)
 def split_number(line: str) -> tuple[int | None, str]:
     """The number and the rest of a line towards the engine; a comment has an empty rest.
 
-    A number of more than 15 digits makes the line a comment too: nobody counts that far.
+    A number of more than 15 digits makes the line a comment too: no client counts that far.
     """
     if not line.startswith("#"):
         return None, line

@@ -47,7 +47,7 @@ class Questions:
         self._readies.append(START)
 
     async def put(self, engine: Piped, questions: Sequence[str], then: Callable[[list[str]], None]) -> None:
-        """Ask; `then` gets the lines that answer. Nothing else may be sent meanwhile. EngineError."""
+        """Ask; `then` receives the lines of the answer. Send nothing else before it has come. Raises EngineError."""
         self._readies += (OURS, OURS)
         self._asks.append(then)
         self._answered.clear()
@@ -78,7 +78,7 @@ class Questions:
             self._patience.put_off()
 
     def _tell(self, answers: list[str]) -> None:
-        """The answers for whoever waits in `ask`."""
+        """Hand the answers to those that wait in `ask`."""
         asked, self._asked = self._asked, None
         if asked is not None and not asked.done():
             asked.set_result(answers)

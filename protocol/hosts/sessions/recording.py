@@ -3,9 +3,9 @@
 After every line that may change the game the engine is asked `questions`, and `answered` gets its answers, in their
 order. Of an engine that answers no questions only `position` lines are known (`told`).
 
-What goes on from the line that is written is appended. `undo` takes back. A line that shares its first plies with the
-game replaces what differs as soon as it has a ply of its own; until then an earlier place is only looked at. A line
-that shares none begins another game, and so do another start, other rules and a new game.
+A line that continues the recorded one is appended. `undo` takes back. A line that shares only its first plies with the
+game replaces the rest as soon as it has a new ply; until then, the client is only looking at an earlier position. A
+line that shares no ply begins another game, and so do another start, other rules and `newgame`.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _is_new(words: Sequence[str]) -> bool:
 
 
 def _variant(name: str, rules: Sequence[str]) -> AnyVariant | None:
-    """The variant with exactly these rules: a shipped one, else one that is built of them."""
+    """The variant with exactly these rules: a shipped one, or one made from them."""
     wanted = _fact(rules, "hash")
     with suppress(VariantError):
         shipped = _FIND(name)

@@ -1,4 +1,4 @@
-"""The thinking of a search on its way to who watches it: the newest of each line of play, none that waits for long."""
+"""A search's reports on their way to spectators: the newest of each line of play, none delayed for long."""
 
 from __future__ import annotations
 

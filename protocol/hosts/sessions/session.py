@@ -37,7 +37,7 @@ Facts = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 class Outlet(Protocol):
-    """Where a session leaves what it has to say. Nothing here waits for whoever reads it."""
+    """Where a session leaves its messages. Nothing here waits for a reader."""
 
     @property
     def last_out(self) -> int:
@@ -191,7 +191,7 @@ class Session(Generic[O]):
             try:
                 await self._pass_on(number, text)
             except EngineError as error:
-                # Its end is told by itself; one that only does not read any more has to be ended.
+                # An engine that ended is reported elsewhere; one that merely stopped reading has to be ended.
                 if self.engine.failure is None:
                     self._give_engine_up(str(error))
 
@@ -216,7 +216,7 @@ class Session(Generic[O]):
         async with self._writing:
             if is_search:
                 self._clock.begin(number, text)
-                # It may have to load or compile something first, which is on nobody's clock.
+                # It may have to load or compile something first, which counts on neither side's clock.
                 self._questions.before_search()
                 await self.engine.send("isready")
             elif command == "isready":
@@ -230,7 +230,7 @@ class Session(Generic[O]):
             self.outgoing.changed(self.last_in)
 
     def _compiling(self, progress: Progress) -> None:
-        """The engine compiles: it is alive, and nobody ends it for being slow."""
+        """The engine compiles: it is alive, and must not be ended for being slow."""
         self.touched = time.monotonic()
         self.outgoing.say(compiling_line(progress))
         if self.on_compiling is not None:
@@ -392,7 +392,7 @@ class Session(Generic[O]):
                     await engine.send("isready")
                 await self._record(["position"])
                 await self._search_again()
-                # What the dead one was asked about its state nobody has answered.
+                # Questions about its state that the dead engine left without an answer.
                 self.outgoing.changed(self.last_in)
             except EngineError:
                 self._attach()
