@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 POSITIONS = 500
 NODES = (100, 400, 1600, 6400)
-"""With which `default` is asked beside the shipped players, as on the ladder."""
+"""Numbers of nodes with which `default` is asked in addition to the shipped players, as on the ladder."""
 UNLIMITED_NODES = 20_000
-"""For players who set no limit of their own."""
+"""For players that set no limit themselves."""
 TRIES = 2000
-"""Random entries looked at for each position that is wanted."""
+"""Random entries examined per requested position."""
 DESCRIPTION = """\
 Asks players for a move in random positions of a table in which a move can lose something: at least one move keeps who
 wins, and at least one does not. The positions are entries of the table with all men on the board, drawn with the same
@@ -49,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """A player's moves: those that kept the result, those that were best, of so many; also by side to move."""
+    """A player's moves: those that kept the result (by side to move), the best ones, and all (by side to move)."""
 
     name: str
     kept: tuple[float, float]
@@ -62,8 +62,8 @@ class Agreement:
 
 
 def cases(table: Table, count: int, seed: int, least: int = 1) -> list[Case]:
-    """Random positions in which a mistake is possible, and which the side to move wins in at least so many plies, or
-    holds; ValueError where too few are found."""
+    """Random positions in which a mistake is possible and which the side to move wins in at least `least` plies, or
+    holds; ValueError if too few are found."""
     from hnefi.engine.solving import lookup
 
     from .report import fen_of, position_of
@@ -95,7 +95,7 @@ def cases(table: Table, count: int, seed: int, least: int = 1) -> list[Case]:
 
 
 def chance(found: Sequence[Case]) -> Agreement:
-    """What moves chosen with equal probability keep, on average."""
+    """The average result of moves chosen with equal probability."""
     kept = [0.0, 0.0]
     asked = [0, 0]
     for case in found:
@@ -106,7 +106,7 @@ def chance(found: Sequence[Case]) -> Agreement:
 
 
 class Asked:
-    """A player in this process. ValueError if there is none of that name, or if it does not play the variant."""
+    """A player in this process. ValueError if no player has that name, or if it does not play the variant."""
 
     def __init__(self, word: str, table: Table) -> None:
         from hnefi import players
@@ -132,7 +132,7 @@ class Asked:
         self._searcher = Searcher(self._session.settings)
 
     def move(self, position: Position, seed: int) -> int:
-        """Its move in a position, as the first of a new game."""
+        """The player's move in a position, as the first move of a new game."""
         self._session.set_option("Seed", str(seed))
         self._searcher.configure(self._session.effective)
         self._searcher.clear()
@@ -143,7 +143,7 @@ class Asked:
 
 
 def agreement(asked: Asked, found: Sequence[Case]) -> Agreement:
-    """How a player's moves compare with the truth."""
+    """How a player's moves compare with the exact values."""
     kept, counts, best = [0, 0], [0, 0], 0
     for number, case in enumerate(found):
         interrupts.check()
@@ -164,7 +164,7 @@ def everybody(table: Table) -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    """Ask and tell; 0 when done."""
+    """Ask the players and print the results; 0 when done."""
     parser = arguments.parser(
         "solve agreement",
         DESCRIPTION,

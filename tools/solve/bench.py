@@ -1,4 +1,4 @@
-"""`hnefi solve bench`: what the kernels that solve a board cost, by CPU time in one thread."""
+"""`hnefi solve bench`: the CPU time of the kernels that solve a board, in one thread."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RUNS = 3
 MOST_MIB = 1024
-"""Of the temporary folder."""
+"""The largest size of the temporary folder."""
 NAMES = {
     "numbered": "a position from its number, and whether an image of it has a smaller one",
     "looked at": "a position looked at for the first time: its ends and captures",
@@ -38,7 +38,7 @@ NAMES = {
     "move": "one of these moves",
     "solved": "an entry of the table, from the beginning to the file",
 }
-"""What one nanosecond figure is for."""
+"""The unit of work that each figure in nanoseconds is for."""
 
 
 class _Timed(Builder):
@@ -58,7 +58,7 @@ class _Timed(Builder):
 
 
 def measure(variant: Variant, men: tuple[int, int], folder: Path) -> dict[str, float]:
-    """Nanoseconds for each of `NAMES`. The table is left in the folder."""
+    """Nanoseconds for each of `NAMES`. Leaves the table in the folder."""
     how = reading(variant)
     path = folder / "bench.taflbase"
     builder = _Timed(how, men, path)

@@ -1,10 +1,10 @@
-"""A table from nothing: retrograde analysis over all materials in threads, in a folder that outlives its process.
+"""Builds a table: retrograde analysis over all materials in threads, in a folder that outlives the process.
 
-The folder `FILE.part` holds the words and marks of all positions as files that are mapped into memory, and how far each
-range of numbers is. What a range's kernel does depends on nothing that other ranges do at the same time and may be done
-again, so a process that is killed at any moment has lost at most the ranges it was at: mapped pages belong to the
-system. Only a system that goes down may lose pages; then what was synced counts, whole materials at a time. The mapping
-also lets a table be larger than memory, at the speed of the disk.
+The folder `FILE.part` holds the words and marks of all positions in files that are mapped into memory, and the progress
+of each range of numbers. A range's kernel does not depend on what happens in other ranges at the same time, and it can
+be repeated. So a process that is killed loses at most the ranges it was working on, because mapped pages belong to the
+operating system. Only if the system itself crashes may pages be lost; then only synced data counts, whole materials at
+a time. Mapping also lets a table be larger than memory, at the speed of the disk.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from ..common.workers import in_threads
 RANGE = 1 << 16
 """Numbers that one call of a kernel works on: a fraction of a second."""
 BYTES = 3
-"""For each number while it is solved: a word of two bytes and a mark."""
+"""Bytes per number while solving: a word of two bytes and a mark."""
 BEGUN = 1
-"""The first phase of a range; level `n` is phases `2 n` (moves taken back) and `2 n + 1` (marked positions judged)."""
+"""The first phase of a range; level `n` has phases `2 n` (take back moves) and `2 n + 1` (judge marked positions)."""
 _RANGE = np.dtype([("phase", "i4"), ("found", "i8"), ("latest", "i8")])
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class BuildError(RuntimeError):
-    """What is in the folder does not fit, or the rules contradict themselves: a sentence."""
+    """The contents of the folder do not match, or a result contradicts the rules; the message is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a table is: the material, its level, and about which share of all work is done."""
+    """The progress of a table: the material, its level, and roughly the share of all work that is done."""
 
     material: Material
     level: int
@@ -59,7 +59,7 @@ class Progress:
 
 
 class Builder:
-    """One table in the making. `on_progress` is called after every range."""
+    """Builds one table. `on_progress` is called after every range."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Builder:
         self._finished = 0
 
     def run(self) -> Header:
-        """Build the table, or go on with it; interrupts.Interrupted where an end is asked for."""
+        """Build the table, or continue building it; interrupts.Interrupted after an interrupt."""
         with self._alone():
             return self._run()
 
@@ -102,9 +102,9 @@ class Builder:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One process in the folder, where the system has such locks; BuildError for a second one.
+        """Lock the folder for one process, if the system has such locks; BuildError for a second process.
 
-        Two would empty it under each other. An empty folder does not stay.
+        Two processes would delete each other's files. An empty folder is removed at the end.
         """
         durable.make_folder(self.folder)
         descriptor: int | None = None
@@ -135,14 +135,14 @@ class Builder:
         }
 
     def _open(self) -> None:
-        """Map the files, made now or left by a process before."""
+        """Map the files, created now or left by an earlier process."""
         plan = self.folder / "plan.json"
         entries = self.index.entries
         old = self._old_plan(plan)
         if old is None:
             for left in self.folder.iterdir():
                 left.unlink()
-            # Before the ranges: those of a table that no disk holds would fill the memory.
+            # Before listing the ranges: those of a table too large for any disk would fill the memory.
             self._expect_room(BYTES * entries)
         self._ranges = [
             [(at, min(at + RANGE, m.end)) for at in range(m.first, m.end, RANGE)]
@@ -173,14 +173,14 @@ class Builder:
             self._forget_unsynced()
 
     def _expect_room(self, size: int) -> None:
-        """OSError where the disk lacks so many bytes."""
+        """OSError unless `size` bytes are free on the disk."""
         free = shutil.disk_usage(self.path.parent).free
         if size > free:
             need = f"{size >> 20} MiB needed, {free >> 20} MiB free on this disk"
             raise OSError(errno.ENOSPC, need, str(self.path))
 
     def _old_plan(self, plan: Path) -> dict[str, Any] | None:
-        """The plan of an unfinished table; BuildError if it is of another one."""
+        """The plan of the unfinished table; BuildError if the folder has a different table."""
         try:
             old = json.loads(plan.read_bytes())
         except FileNotFoundError:
@@ -201,7 +201,7 @@ class Builder:
         return old
 
     def _forget_unsynced(self) -> None:
-        """The system went down since: only finished materials were synced."""
+        """Drop everything but finished materials: the system has crashed since, and only these were synced."""
         materials = self.index.materials
         first = materials[self._finished].first if self._finished < len(materials) else self.index.entries
         self._words[first:] = 0
@@ -224,7 +224,7 @@ class Builder:
     # The work
 
     def _solve(self, number: int, material: Material) -> None:
-        """Every position of one material; those with fewer men are finished."""
+        """Solve every position of one material; materials with fewer men are finished."""
         before = sum(map(len, self._ranges[:number]))
         ranges = list(enumerate(self._ranges[number], before))
         state = self._state[before : before + len(ranges)]
@@ -242,7 +242,7 @@ class Builder:
 
         self._phase(BEGUN, ranges, begin, lambda done: Progress(material, 0, self._share(number, done / 2)))
         most = 1
-        # What was found counts for one level only: not before the phase that all ranges have reached.
+        # Findings count for one level only, so continue with the phase that all ranges have reached.
         level = (int(state["phase"].min()) + 1) // 2
         while True:
             found = int(state["found"].sum()) if level > 1 else 0
@@ -268,7 +268,7 @@ class Builder:
         work: Callable[[Any, tuple[int, int], Any], None],
         shown: Callable[[float], Progress],
     ) -> None:
-        """Bring every range to this phase."""
+        """Advance every range to this phase."""
         left = [(which, at) for which, at in ranges if self._state[which]["phase"] < phase]
         done = len(ranges) - len(left)
         if not left:
@@ -298,7 +298,7 @@ class Builder:
             mine["latest"] = report["latest"]
         elif phase % 2 == 0:
             mine["found"] = report["found"]
-        # Last: what is done is known as done only when all of it is written.
+        # Last, so that a range counts as done only after everything is written.
         mine["phase"] = phase
 
     # The table
@@ -320,12 +320,12 @@ class Builder:
 
 
 def _always(progress: Progress, _: float) -> Progress:
-    """The same however many ranges are done."""
+    """The same progress, however many ranges are done."""
     return progress
 
 
 def new_report() -> Any:
-    """Empty, for a kernel."""
+    """An empty report for a kernel."""
     return np.zeros(1, retrograde.REPORT).view(np.recarray)[0]
 
 
@@ -335,7 +335,7 @@ def _parts(words: Any) -> Iterator[Any]:
 
 
 def encode(words: Any, bits: int) -> Any:
-    """Words as codes of a table."""
+    """Turn words into the codes of a table."""
     wide = words.astype(np.uint32)
     plies = wide & retrograde.PLIES
     codes = 1 + 2 * plies + ((wide >> retrograde.WON_BY) & 1)
@@ -345,7 +345,7 @@ def encode(words: Any, bits: int) -> Any:
 
 
 def decode(codes: Any, bits: int) -> Any:
-    """Codes as words; what nobody forces is 0."""
+    """Turn codes into words; 0 if nobody can force a win."""
     wide = codes.astype(np.uint32)
     words = retrograde.DECIDED | ((wide - 1) & 1) << retrograde.WON_BY | ((wide - 1) >> 1)
     words[wide == 0] = 0
@@ -354,7 +354,7 @@ def decode(codes: Any, bits: int) -> Any:
 
 
 def load(table: Table, on_progress: Callable[[float], None] = lambda _: None) -> Any:
-    """All words of a table; TableError where a block was changed."""
+    """All words of a table; TableError if a block has been changed."""
     words = np.zeros(table.header.entries, np.uint16)
     for which in range(table.blocks):
         interrupts.check()
@@ -366,7 +366,7 @@ def load(table: Table, on_progress: Callable[[float], None] = lambda _: None) ->
 
 
 def boot() -> str | None:
-    """Names the time since the system started; None where that is unknown."""
+    """An identifier of the current boot of the system; None if unknown."""
     try:
         return _BOOT.read_text().strip()
     except OSError:
@@ -374,7 +374,7 @@ def boot() -> str | None:
 
 
 def reserve(path: Path, size: int) -> None:
-    """A file of zeros whose blocks are there: a mapped file that outgrows the disk would kill the process."""
+    """Create a file of zeros with all blocks allocated: a mapped file that outgrew the disk would kill the process."""
     try:
         with path.open("wb") as file:
             if hasattr(os, "posix_fallocate"):
@@ -388,14 +388,14 @@ def reserve(path: Path, size: int) -> None:
 
 
 class Clock:
-    """About how long the rest takes, from the shares that were done so far."""
+    """Estimates how long the rest takes from the progress so far."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._begun: tuple[float, float] | None = None
 
     def left(self, share: float) -> float | None:
-        """Seconds, None while nothing is known."""
+        """Seconds left; None while unknown."""
         now = self._clock()
         if self._begun is None:
             self._begun = now, share

@@ -1,4 +1,4 @@
-"""`hnefi solve`: a small board solved into a table, and what tables say."""
+"""`hnefi solve`: solves a small board into a table, and reads tables."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from .build import Progress
 
 SECONDS = 2.0e-6
-"""For each entry of a table, on one core: measured on several boards, rounded up."""
+"""Seconds per entry of a table on one core, measured on several boards and rounded up."""
 PROGRAM_MIB = 160
-"""What a process has in memory besides its table, code and kernels and the packing of blocks: measured at 90 to 150."""
+"""MiB of a process besides its table: code, kernels and the packing of blocks. Measured at 90 to 150."""
 ASKED_FROM = 10.0
-"""Work of so many seconds is not begun without asking."""
+"""Estimated seconds from which we ask before starting."""
 ASKED_MIB = 256
 MEMORY = 1024
-"""MiB that the table of hex and hexapawn may have."""
+"""Largest table of hex and hexapawn in MiB."""
 PROVEN_PLIES = 40
 PROOF_MEMORY = 256
-"""MiB that the table of a proof may have."""
+"""Largest table of a proof in MiB."""
 NOT_SETTLED = 1
 PAUSE = 10.0
-"""Seconds between two plain lines, at least."""
+"""Minimum seconds between two plain lines."""
 ACTIONS = ("agreement", "bench", "layouts", "prove", "puzzles", "query", "show", "verify")
 """Modules of this package; without any of these words, the command solves."""
 EXAMPLES = (
@@ -74,7 +74,7 @@ Hex and hexapawn are solved from the start, which prints who wins and the first 
 
 
 def main(argv: list[str]) -> int:
-    """Solve or answer; 0 when done, 1 when interrupted or a check failed, 2 for what cannot be done."""
+    """Solve or answer; 0 when done, 1 if interrupted or if a check failed, 2 for anything impossible."""
     from hnefi.engine.solving.readings import NotSolvable
     from hnefi.engine.solving.table import TableError
 
@@ -151,7 +151,7 @@ def _solve(argv: list[str]) -> int:
 
 
 def _prove(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: Variant) -> int:
-    """Prove who wins one position; 1 where that is not settled."""
+    """Prove who wins one position; 1 if that remains open."""
     from hnefi.engine import games, memory
     from hnefi.engine.solving.forced import DEEPEST
 
@@ -201,7 +201,7 @@ def _prove(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: 
 
 
 def _first_moves(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: AnyVariant) -> int:
-    """Solve a game that never comes back to a position, from its start."""
+    """Solve a game in which positions cannot repeat, from its start."""
     from hnefi.engine import catalogue, games, memory
     from hnefi.engine.solving import acyclic
     from hnefi.engine.squares import move_name
@@ -331,7 +331,7 @@ def cost(index: Any, jobs: int) -> tuple[int, float]:
 
 
 def _unaffordable(given: argparse.Namespace, index: Any) -> str | None:
-    """Why the work is not begun; asks where there is somebody to ask."""
+    """The reason not to start; asks the user if there is a terminal."""
     from hnefi.engine import memory
 
     mib, seconds = cost(index, given.jobs)
@@ -356,7 +356,7 @@ def _unaffordable(given: argparse.Namespace, index: Any) -> str | None:
 
 
 class _Shown:
-    """How far it is: a line that is redrawn on a terminal, else one every few seconds."""
+    """Shows progress: a line that is redrawn on a terminal, else one every few seconds."""
 
     def __init__(self, live: Live, *, quiet: bool) -> None:
         from .build import Clock

@@ -1,4 +1,4 @@
-"""What the actions of `hnefi solve` on a file share: opening it, words for its values, columns."""
+"""Code that the actions of `hnefi solve` on a file share: opening it, words for its values, columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def opened(parser: argparse.ArgumentParser, name: str) -> Table:
-    """A table. Ends the program where the file is none."""
+    """Open a table. Exits the program if the file is not one."""
     from hnefi.engine.solving.table import Table
 
     table = opened_any(parser, name)
@@ -28,7 +28,7 @@ def opened(parser: argparse.ArgumentParser, name: str) -> Table:
 
 
 def opened_any(parser: argparse.ArgumentParser, name: str) -> Table | Tree:
-    """A table or a proof tree: a file, or the name of one that ships. Ends the program where it cannot be read."""
+    """Open a table or a proof tree: a file, or the name of a shipped one. Exits the program if it cannot be read."""
     from hnefi.engine.solving.tables import SHIPPED, SUFFIXES, open_file, ships
 
     try:
@@ -41,12 +41,12 @@ def opened_any(parser: argparse.ArgumentParser, name: str) -> Table | Tree:
 
 
 def names(moves: Sequence[int]) -> list[str]:
-    """Moves as people write them."""
+    """Moves in the usual notation."""
     return [move_name(move) for move in moves]
 
 
 def as_json(value: Value | None) -> dict[str, Any]:
-    """A value for programs; `unknown` where a proof does not have it."""
+    """A value as JSON; `unknown` if a proof does not contain it."""
     if value is None:
         return {"winner": "unknown", "plies": None}
     winner = "open" if value.open else "draw" if value.winner is None else value.winner.letter
@@ -54,7 +54,7 @@ def as_json(value: Value | None) -> dict[str, Any]:
 
 
 def print_table(rows: Sequence[tuple[str, ...]]) -> None:
-    """Columns, the first to the left and the others to the right."""
+    """Print columns, the first aligned left and the others right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         first, *rest = (

@@ -1,10 +1,10 @@
-"""A proof tree out of a proof: the positions that a win passes through, each with the plies that it still takes.
+"""Makes a proof tree from a proof: the positions that a win passes through, each with the plies left.
 
 Proof-number search leaves a table of proven positions. Where the winner is to move, the tree keeps one of the moves
 that lead to a proven position; where the other side is to move, it keeps all moves. Some proven moves only lead back to
-where the winner came from. So the plies are counted backwards from the ends of the game, and where kept moves go round
-in a circle, other proven moves are added. There are always some, unless the table has overwritten them: each position
-was proven by moves to positions that were proven before it.
+where the winner came from. So the plies are counted backwards from the ends of the game, and if kept moves form a
+cycle, other proven moves are added. There are always some, unless the table has overwritten them: each position was
+proven by moves to positions that were proven before it.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     from hnefi.engine.solving.index import Index
 
 PORTION = 1 << 10
-"""Positions between two signs of life."""
+"""Positions between two reports of progress."""
 
 
 class NoTree(RuntimeError):
-    """There is no tree that can be written, because the table has forgotten too much or the tree is too large: a
+    """No tree can be written, because the table has lost too much or the tree is too large; the message is a
     sentence."""
 
 
 class _Look:
-    """What follows a position: who has won after each move, and the positions in which nobody has."""
+    """The successors of a position: who has won after each move, and the positions in which nobody has."""
 
     def __init__(self, winners: Any, numbers: Any, proven: Any, chooses: bool) -> None:
         self.winners = winners.copy()
         goes_on = winners == branches.GOES_ON
         self.going = numbers[goes_on]
         self.proven = numbers[goes_on & (proven == 1)]
-        """Those that the table knows to be won by the winner."""
+        """The successors that the winner wins according to the table."""
         self.chooses = chooses
         """Whether the winner is to move."""
 
 
 class Grower:
-    """The tree of one proof. `search` has the table in which `winner` was proven to win."""
+    """Grows the tree of one proof. `search` has the table in which `winner` was proven to win."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class Grower:
         self._numbers = np.zeros(MOST_MOVES, np.int64)
         self._proven = np.zeros(MOST_MOVES, np.uint8)
         self._after: dict[int, list[int]] = {}
-        """By position: those behind the moves that are kept."""
+        """The positions after the kept moves, by position."""
         self._chooses: set[int] = set()
-        """Positions in which the winner chooses."""
+        """Positions in which the winner is to move."""
         self._plies: dict[int, int] = {}
 
     def grow(self, root: int) -> tuple[Any, Any]:
-        """Sorted numbers and plies of a tree for the position of this number, which is proven."""
+        """Sorted numbers and plies of a tree for the position with number `root`, which is proven."""
         self._add([root])
         while True:
             self._count()
@@ -84,7 +84,7 @@ class Grower:
             self._add(self._other_ways(root))
 
     def _add(self, numbers: list[int]) -> None:
-        """Add positions and all that follow."""
+        """Add positions and all their successors."""
         todo = [number for number in numbers if number not in self._after]
         while todo:
             number = todo.pop()
@@ -97,7 +97,7 @@ class Grower:
                 self._on_progress(len(self._after))
 
     def _behind(self, number: int) -> list[int]:
-        """The positions that follow one that is new; its plies, where the game ends."""
+        """The successors of a new position; sets its plies if the game ends there."""
         look = self._look(number)
         if not len(look.winners):
             self._plies[number] = 0
@@ -114,7 +114,7 @@ class Grower:
         return [next((each for each in proven if each in self._after), proven[0])]
 
     def _look(self, number: int) -> _Look:
-        """What follows a position. NoTree where no move of the winner is known to win."""
+        """The successors of a position. NoTree if no move of the winner is known to win."""
         s, td, table = self._search.records
         material = self._index.of(number)
         men = material.attackers, material.defenders
@@ -128,12 +128,12 @@ class Grower:
             if not chooses or len(look.proven) or (look.winners == self._winner).any():
                 return look
             if not last:
-                # The table has forgotten the move.
+                # The table has lost the move.
                 self._search.ask(self._winner, LINE_NODES)
         raise NoTree("the table has lost too much of the proof: expected a larger one (--memory)")
 
     def _count(self) -> None:
-        """Count the plies of all positions for which they follow, from the ends of the game."""
+        """Determine the plies of as many positions as possible, backwards from the ends of the game."""
         before: dict[int, list[int]] = {}
         left = {}
         for number, after in self._after.items():
@@ -143,7 +143,7 @@ class Grower:
             for each in after:
                 before.setdefault(each, []).append(number)
         levels: list[list[int]] = []
-        # Plies found earlier may be more than what follows now from a move that was added since: they stay true.
+        # With moves added since, plies found earlier may be more than necessary, but they stay correct.
         for number, plies in self._plies.items():
             levels += [[] for _ in range(plies + 1 - len(levels))]
             levels[plies].append(number)
@@ -160,8 +160,8 @@ class Grower:
             at += 1
 
     def _other_ways(self, root: int) -> list[int]:
-        """Add all other proven moves where moves of the winner close a circle, or wherever there are any if that adds
-        none; what follows these moves."""
+        """Add all other proven moves in positions where a move of the winner closes a cycle, or everywhere if that adds
+        none. Returns the positions after these moves."""
         closing, seen = self._circles(root)
         for numbers in (closing, seen):
             found = []
@@ -177,8 +177,8 @@ class Grower:
         )
 
     def _circles(self, root: int) -> tuple[list[int], list[int]]:
-        """On a walk from `root` over positions without plies: those in which a kept move of the winner leads back to
-        where the walk came from, and all in which the winner is to move."""
+        """Walk from `root` over positions without plies. Returns those in which a kept move of the winner leads back to
+        a position on the path, and all in which the winner is to move."""
         closing = []
         on_way, seen = {root}, {root}
         stack = [(root, iter(self._after[root]))]
@@ -200,7 +200,7 @@ class Grower:
         return closing, sorted(seen & self._chooses)
 
     def _pruned(self, root: int) -> tuple[Any, Any]:
-        """Only the positions that the shortest of the moves that are kept lead to."""
+        """Keep only the positions that are reached by the shortest of the kept moves."""
         kept = {root}
         todo = [root]
         while todo:

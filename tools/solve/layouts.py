@@ -1,7 +1,7 @@
 """`hnefi solve layouts`: the exact value of every symmetric start of a small board, under several rule sets.
 
-The values of a table do not depend on where the game begins. So one table for each rule set answers for all starts with
-so many men.
+The values of a table do not depend on the start position. So one table per rule set has the values of all starts with
+that many men or fewer.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ SWITCHES = (
     ("encirclement=off",),
     ("no_move=draw",),
 )
-"""What is changed, one after the other, where nothing is said: eight switches that the small presets leave alone."""
+"""The default changes, one at a time: eight switches that the small presets leave alone."""
 KINDS = ("both mirrors", "half turn", "one mirror")
-"""By which symmetries a layout is its own image. The first has all that any two mirrors make."""
+"""The symmetries that map a layout to itself. The first kind includes everything that two mirrors generate."""
 MIRROR, DIAGONAL, HALF_TURN = 1, 4, 3
-"""Numbers of symmetries, as `_image` counts them: one of each kind that is its own inverse."""
+"""Numbers of symmetries in `_image`: one of each kind that is its own inverse."""
 DESCRIPTION = """\
 Solves every position of a board under a rule set and under changes of it, and looks up the value of all symmetric
 starts: the king in the middle, corners empty, at most as many men as the variant begins with, and at least one symmetry
@@ -79,7 +79,7 @@ class Case:
 
     @property
     def stem(self) -> str:
-        """Begins the names of its files."""
+        """The beginning of the names of its files."""
         return re.sub(r"[^a-z0-9_]+", "-", self.label.lower()).strip("-")
 
 
@@ -93,7 +93,7 @@ def _image(square: Square, turn: int, size: int) -> Square:
 
 
 def layouts(size: int, attackers: int, defenders: int) -> list[Layout]:
-    """All symmetric starts of a board with an odd number of files, one of each set of images."""
+    """All symmetric starts of a board with an odd number of files, one per set of mirror images."""
     last, middle = size - 1, size // 2
     free = [
         (file, rank)
@@ -112,7 +112,7 @@ def layouts(size: int, attackers: int, defenders: int) -> list[Layout]:
 def _filled(
     orbits: Sequence[tuple[Square, ...]], attackers: int, defenders: int
 ) -> Iterator[tuple[frozenset[Square], frozenset[Square]]]:
-    """Every way to put at most so many men on whole orbits, with an attacker at least."""
+    """Every way to put at most the given numbers of men on whole orbits, with at least one attacker."""
 
     def fill(
         at: int, ours: frozenset[Square], theirs: frozenset[Square]
@@ -138,7 +138,7 @@ def _images(men: frozenset[Square], turn: int, size: int) -> tuple[Square, ...]:
 def _least(
     ours: frozenset[Square], theirs: frozenset[Square], size: int
 ) -> tuple[tuple[Square, ...], tuple[Square, ...]]:
-    """The least image of a layout."""
+    """The smallest image of a layout."""
     return min((_images(ours, turn, size), _images(theirs, turn, size)) for turn in range(8))
 
 
@@ -177,7 +177,7 @@ def value_of(table: Table, layout: Layout, side: str) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """Solve and tell; 0 when done."""
+    """Solve and print; 0 when done."""
     parser = arguments.parser(
         "solve layouts",
         DESCRIPTION,
@@ -262,7 +262,7 @@ def main(argv: list[str]) -> int:
 def _in_turn(
     cases: Sequence[Case], starts: Sequence[Layout], folder: Path, given: argparse.Namespace, live: Live
 ) -> dict[str, list[list[str]]]:
-    """The values of all rule sets, one after the other, each in threads."""
+    """The values of all rule sets, one after another, each solved in threads."""
     found = {}
     for number, case in enumerate(cases, 1):
         title = f"{number}/{len(cases)} {case.label}"
@@ -293,7 +293,7 @@ def _side_by_side(
 
 
 def _silent(_: str) -> None:
-    """Progress that nobody sees."""
+    """Discard progress."""
 
 
 def _cases(
@@ -323,7 +323,7 @@ def _cases(
 
 
 def _refusal(given: argparse.Namespace, cases: Sequence[Case], folder: Path, live: Live) -> str | None:
-    """Why the work is not begun. Announces it otherwise."""
+    """The reason not to start; otherwise announces the work."""
     from hnefi.engine.solving.index import Index
     from hnefi.engine.solving.readings import reading
 
@@ -353,7 +353,8 @@ def _file(folder: Path, case: Case, kind: str) -> Path:
 def _values(
     case: Case, starts: Sequence[Layout], folder: Path, threads: int, shown: Callable[[str], None]
 ) -> list[list[str]]:
-    """The value of every start with the attackers and with the defenders to move: read, or worked out and kept."""
+    """The value of every start with the attackers and with the defenders to move, read from a file or computed and
+    saved."""
     from hnefi.engine import durable
     from hnefi.engine.solving.table import Table
 
@@ -431,7 +432,7 @@ def _print(starts: Sequence[Layout], found: dict[str, list[list[str]]], *, liste
 
 
 def is_flipped(one: str, other: str) -> bool:
-    """Whether another side wins, or nobody; not where a start is over."""
+    """Whether the winner differs; False if either game is already over at the start."""
     return one[0] != other[0] and "." not in (one[0], other[0])
 
 

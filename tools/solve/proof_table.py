@@ -7,8 +7,8 @@
     zeros     up to `PAGE` bytes
     words     u64, two for each entry (`engine/solving/dfpn.py`)
 
-The words are mapped into memory: a process that is killed at any moment leaves all entries that it has written, and one
-that it was writing is not found again. What an entry says is not checked; only files of one's own should be continued.
+The words are mapped into memory: a process that is killed leaves all entries that it has written, and an entry that was
+half written is not found again. The contents of entries are not checked, so only continue files of your own.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _WORD = struct.Struct("<I")
 
 
 class ProofTableError(ValueError):
-    """A file that is no table of these rules: names the file and what is wrong."""
+    """A file that is not a table for these rules; the message names the file and says what is wrong."""
 
 
 def mapped(path: Path, played: AnyVariant, buckets: int | None) -> Any:
-    """The words of the file, made now with so many buckets where there is none. ProofTableError if it is another's;
-    OSError if it cannot be had."""
+    """The words of the file, which is created with `buckets` buckets if it does not exist. ProofTableError if it is not
+    a table for these rules; OSError if it cannot be opened or created."""
     if not path.exists():
         if buckets is None:
             raise FileNotFoundError(2, "no such file", str(path))
@@ -80,7 +80,7 @@ def _make(path: Path, played: AnyVariant, buckets: int) -> None:
 
 
 def _buckets(path: Path, played: AnyVariant) -> int:
-    """How many buckets a file has, after it was checked."""
+    """Check a file; returns its number of buckets."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         page = file.read(PAGE)

@@ -1,4 +1,4 @@
-"""Single positions by proof search, which shares nothing with tables but the rules; and tables compared with it."""
+"""Solves single positions by proof search, which shares only the rules with tables, and compares tables with it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 PORTION = 2_000_000
-"""Moves between two looks whether an end is asked for."""
+"""Moves between two checks for interrupts."""
 WINNERS_MIB = 64
-"""Of the table of a proof-number search that compares; a power of two."""
+"""MiB of the table of a proof-number search in a comparison; a power of two."""
 COMPARED_NODES = 3_000_000
-"""Moves that a position of a comparison may take."""
+"""Maximum of moves per position in a comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Who forces a win and in how many plies; `winner` is None where nobody does within `plies`."""
+    """Who forces a win and in how many plies; `winner` is None if nobody does within `plies`."""
 
     winner: Side | None
     plies: int
@@ -41,7 +41,7 @@ class Proof:
 
 
 def prover(variant: Variant, mib: int) -> Prover:
-    """With a table of at most so many MiB."""
+    """A prover with a table of at most `mib` MiB."""
     return Prover(variant, 1 << max(((mib << 20) // (16 * BUCKET)).bit_length() - 1, 4))
 
 
@@ -52,7 +52,7 @@ def prove(
     nodes: int | None,
     on_depth: Callable[[int, int], None] = lambda *_: None,
 ) -> Proof:
-    """Who forces a win of a position within `most` plies and `nodes` moves, asked ply by ply for both sides."""
+    """Who forces a win from a position within `most` plies and `nodes` moves, by asking ply by ply for both sides."""
     used = 0
     for plies in range(1, min(most, DEEPEST) + 1):
         on_depth(plies, used)
@@ -66,7 +66,7 @@ def prove(
                 try:
                     won = with_.within(fen, int(side), plies)
                 except OutOfNodesError:
-                    # Whatever was settled is in the table: the same question goes on from there.
+                    # Everything settled so far is in the table, so asking again continues from there.
                     used += with_.nodes
                     continue
                 used += with_.nodes
@@ -78,7 +78,7 @@ def prove(
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Random positions of a table: how many were proven as it says, which were not, and how many were too hard."""
+    """Random positions of a table: how many values were confirmed, which were wrong, and how many were too hard."""
 
     agreed: int
     undecided: int
@@ -87,7 +87,7 @@ class Compared:
 
 
 def _drawn(table: Table, count: int, seed: int) -> Iterator[tuple[Position, Value]]:
-    """Random positions of a table in which the game goes on, with their values."""
+    """Random positions of a table in which the game is not over, with their values."""
     rng = random.Random(seed)
     left = count
     while left:
@@ -97,7 +97,7 @@ def _drawn(table: Table, count: int, seed: int) -> Iterator[tuple[Position, Valu
         try:
             position = position_of(table, fen_of(table.index, number))
         except ValueError:
-            # A man stands where only those of the other side may.
+            # A man stands on a square that only the other side's men may occupy.
             continue
         if value is not None and position.outcome is None:
             left -= 1
@@ -111,8 +111,8 @@ def compare(
     most: int,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Compared:
-    """Prove the values of random positions: the winner wins in so many plies and in no fewer, and where the table knows
-    no win nobody has one within `most` plies."""
+    """Prove the values of random positions: that the winner wins in the stated number of plies and not in fewer, and
+    that nobody wins within `most` plies if the table has no win."""
     with_ = prover(table.variant, 64)
     agreed = undecided = too_deep = 0
     wrong = []
@@ -144,8 +144,8 @@ def compare(
 def compare_winners(
     table: Table, positions: int, seed: int, on_progress: Callable[[int], None] = lambda _: None
 ) -> Compared:
-    """Prove by proof-number search who wins random positions, however long it takes; where the table knows no win,
-    refute that either side can force one. Plies are not compared."""
+    """Prove by proof-number search who wins random positions, however long the win; if the table has no win, refute
+    that either side can force one. Plies are not compared."""
     free = memoryless(table.variant)
     words = np.zeros((WINNERS_MIB << 20) // 8, np.uint64)
     agreed = undecided = too_hard = 0
@@ -154,7 +154,7 @@ def compare_winners(
         on_progress(done)
         search = dfpn.ProofSearch(games.from_fen(free, position.fen()), words)
         won = value.plies is not None
-        # A win is asked for alone: the other side then has none.
+        # For a win, asking about the winner is enough: the other side then cannot win.
         asked = [value.winner] if won and value.winner is not None else list(Side)
         answers = {search.ask(side, COMPARED_NODES) for side in asked}
         expected = dfpn.Answer.PROVEN if won else dfpn.Answer.REFUTED

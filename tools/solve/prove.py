@@ -1,4 +1,4 @@
-"""`hnefi solve prove`: whether a side can force a win of one position of any game, by proof-number search."""
+"""`hnefi solve prove`: whether a side can force a win from one position of any game, by proof-number search."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from hnefi.engine.solving.index import Index
 
 MEMORY = 256
-"""MiB of the table."""
+"""Size of the table in MiB."""
 PORTION = 500_000
-"""Moves between two looks at the clock, and from one side's question to the other's."""
+"""Moves between two checks of the clock, and before switching to the other side's question."""
 NOT_SETTLED = 1
 PAUSE = 10.0
-"""Seconds between two plain lines, at least."""
+"""Minimum seconds between two plain lines."""
 DESCRIPTION = """\
 Proves or refutes that a side can force a win from a position, in any number of moves, by proof-number search (df-pn).
 It works for every game and board, large ones too; it needs time, and a table of fixed size. Without --win it searches
@@ -43,7 +43,7 @@ worth. Limits on the length of a game are ignored. Exit status 1 means that a li
 
 @dataclass
 class Question:
-    """Whether one side can force a win, and how far the answer is."""
+    """Whether one side can force a win, and the progress towards the answer."""
 
     winner: int
     answer: Answer | None = None
@@ -66,10 +66,10 @@ class Search:
     begun: float = field(default_factory=time.monotonic)
 
     def run(self, on_progress: Any = lambda: None) -> None:
-        """Ask; interrupts.Interrupted where an end is asked for."""
+        """Ask the questions; interrupts.Interrupted after an interrupt."""
         from hnefi.engine.solving.dfpn import Answer
 
-        # Compiling is not counted.
+        # Time for compiling does not count.
         self.search.ask(self.questions[0].winner, 1)
         self.begun = time.monotonic()
         while asked := [question for question in self.questions if question.open]:
@@ -85,7 +85,7 @@ class Search:
                 if answer is not Answer.OPEN:
                     question.answer = answer
                 if answer is Answer.PROVEN:
-                    # Only one side can.
+                    # Only one side can win.
                     for other in self.questions:
                         if other is not question:
                             other.answer = Answer.REFUTED
@@ -98,7 +98,7 @@ class Search:
 
 
 def main(argv: list[str]) -> int:
-    """Prove or refute; 0 when it is settled, 1 when it is not."""
+    """Prove or refute; 0 if the question is settled, else 1."""
     parser = arguments.parser(
         "solve prove",
         DESCRIPTION,
@@ -160,7 +160,7 @@ def main(argv: list[str]) -> int:
 
 
 def _index(parser: argparse.ArgumentParser, path: Path, variant: AnyVariant, position: Position) -> Index:
-    """The numbers of the positions of a tree. Ends the program where it could not be written; NotSolvable."""
+    """The numbering of the positions of a tree. Exits the program if the tree could not be written; NotSolvable."""
     from hnefi.engine.games.tafl.variant import Variant
     from hnefi.engine.solving.index import Index
     from hnefi.engine.solving.readings import reading
@@ -190,7 +190,8 @@ def _write_tree(
     winner: int,
     live: Live,
 ) -> str:
-    """Write the tree of the proof that `search` has found; a sentence about it. `grow.NoTree` where there is none."""
+    """Write the tree of the proof that `search` has found; returns a sentence about it. `grow.NoTree` if there is
+    none."""
     from hnefi.engine.games.tafl.variant import Variant
     from hnefi.engine.sides import Side
     from hnefi.engine.solving import branches, proof_tree
@@ -212,7 +213,7 @@ def _write_tree(
 
 
 def _played(variant: AnyVariant) -> tuple[AnyVariant, str | None]:
-    """The rules without history, and what these are taken to say of endless play."""
+    """The rules without history, and what they are assumed to say about endless play."""
     from hnefi.engine.games.tafl.variant import Variant
     from hnefi.engine.solving.proof import memoryless
     from hnefi.engine.solving.readings import assumption
@@ -248,11 +249,11 @@ class _Table:
 
     @property
     def places(self) -> int:
-        """How many entries it can hold."""
+        """The number of entries that it can hold."""
         return len(self.words) // 2
 
     def filled(self) -> int:
-        """How many it holds."""
+        """The number of entries that it holds."""
         return sum(
             int((self.words[at + 1 : at + (1 << 20) : 2] != 0).sum())
             for at in range(0, len(self.words), 1 << 20)
@@ -264,7 +265,7 @@ class _Table:
 
 
 def _table(parser: argparse.ArgumentParser, given: argparse.Namespace, played: AnyVariant) -> _Table:
-    """A table as it is asked for. Ends the program where it cannot be had."""
+    """The requested table. Exits the program if it cannot be created or opened."""
     import numpy as np
 
     from hnefi.engine import memory
@@ -384,8 +385,7 @@ def _ask(
 
 
 def _value(variant: AnyVariant, questions: list[Question]) -> tuple[str, str | None, bool]:
-    """What the answers come to: in words, who wins (`a`, `d`, `draw`; None where that is not known), and whether that
-    is by repetition."""
+    """The conclusion: in words, who wins (`a`, `d`, `draw`; None if unknown), and whether that is by repetition."""
     from hnefi.engine.games.tafl.variant import Variant
     from hnefi.engine.solving.dfpn import Answer
     from hnefi.engine.solving.readings import drawing_switch, endless_play

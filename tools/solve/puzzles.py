@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 COUNT = 20
 LEAST, MOST = 5, 9
-"""Plies of a solution: shorter ones are plain, longer ones cannot be proven again by a full-width search."""
+"""Plies of a solution: shorter ones are too easy, longer ones cannot be confirmed by a full-width search."""
 TRIES = 20_000
-"""Random entries looked at for each puzzle that is wanted."""
+"""Random entries examined per requested puzzle."""
 DESCRIPTION = """\
 Finds positions of a table in which exactly one move wins, and writes them as a suite for `hnefi puzzle` and `hnefi
 tactics`. Each solution has the shortest length there is, according to the table. All men are on the board, and no
@@ -29,7 +29,7 @@ puzzle is a mirror image of another. The variant must be a shipped one, because 
 
 
 def find(table: Table, count: int, plies: tuple[int, int], seed: int) -> list[Entry]:
-    """So many puzzles, or fewer where the table gives no more."""
+    """`count` puzzles, or fewer if the table does not yield more."""
     from hnefi.engine.solving import lookup
     from hnefi.engine.squares import move_name
     from hnefi.protocol.hosts.puzzles.suite import DIGITS, Entry

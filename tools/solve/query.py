@@ -1,4 +1,4 @@
-"""`hnefi solve query`: what a table or a proof tree says of a position and of its moves."""
+"""`hnefi solve query`: what a table or a proof tree says about a position and its moves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .files import as_json, opened_any
 
 
 def main(argv: list[str]) -> int:
-    """Answer; 0, or 2 for what cannot be answered."""
+    """Answer; 0, or 2 if there is no answer."""
     parser = arguments.parser(
         "solve query",
         "Prints what a table knows about a position and about every legal move, the best first. A position that "

@@ -1,4 +1,4 @@
-"""What a table says of all its positions: counts, the longest wins, and whether all of it is consistent."""
+"""Reports on all positions of a table: counts, the longest wins, and whether the table is consistent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .build import RANGE, encode, new_report
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The positions of one material on the whole board, by who wins them; `over` are over as they stand."""
+    """The positions of one material on the whole board, by who wins them; in `over` ones the game has ended."""
 
     material: str
     attackers: int
@@ -42,7 +42,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All positions counted, and the first position with the longest win of either side."""
+    """Counts of all positions, and the first position with the longest win of each side."""
 
     counts: tuple[Count, ...]
     longest: tuple[tuple[int, str], ...]
@@ -85,7 +85,7 @@ def summary(table: Table, words: Any) -> Summary:
 def check(
     table: Table, words: Any, threads: int = 1, on_progress: Callable[[float], None] = lambda _: None
 ) -> tuple[int, str | None]:
-    """How many positions are not what one ply of minimax makes of the table, and one of them."""
+    """The number of positions whose value differs from one ply of minimax over the table, and one of them."""
     index = table.index
     played = reading(table.variant).played
     ranges = [
@@ -117,7 +117,7 @@ def check(
 
 
 def digest(words: Any, bits: int) -> str:
-    """The digest that a table with these words has."""
+    """The digest of a table with these words."""
     found = hashlib.sha256()
     for at in range(0, len(words), BLOCK):
         found.update(packed(encode(words[at : at + BLOCK], bits), bits))
@@ -125,7 +125,7 @@ def digest(words: Any, bits: int) -> str:
 
 
 def fen_of(index: Index, number: int) -> str:
-    """The position that has this number."""
+    """The position with this number."""
     material = index.of(number)
     record = new_state(index.variant, "tTK")
     state = record[0]
@@ -151,5 +151,5 @@ def _packed(row: list[str]) -> str:
 
 
 def position_of(table: Table | Tree, fen: str | None) -> Position:
-    """A position of the table's game; ValueError if it cannot stand."""
+    """A position of the table's game; ValueError if it is impossible."""
     return games.initial(table.variant) if fen is None else games.from_fen(table.variant, fen)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: list[str]) -> int:
-    """Show; 0, or 2 where the file is no table."""
+    """Show; 0, or 2 if the file is not a table."""
     parser = arguments.parser(
         "solve show",
         "Counts the positions of a table by who wins them, each with all its images on the board; the value of the "
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
 
 
 def tell(table: Table, *, as_json_text: bool) -> int:
-    """Everything that a table says of its game."""
+    """Print everything that a table says about its game."""
     from hnefi.engine.solving import lookup
 
     from . import report

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from hnefi.engine.solving.table import Table
 
 COMPARED_PLIES = 9
-"""Distances that are proven in a comparison: longer ones take too many moves."""
+"""The longest win that is proven in a comparison; longer ones take too many moves."""
 
 
 def main(argv: list[str]) -> int:
-    """Verify; 0 when all agrees, 1 when something does not."""
+    """Verify; 0 if everything agrees, else 1."""
     parser = arguments.parser(
         "solve verify",
         "Reads a whole table and compares every position with the best of what its legal moves lead to. If all agree, "
@@ -94,7 +94,7 @@ def main(argv: list[str]) -> int:
 
 
 def _shown(live: Live, given: argparse.Namespace, done: str) -> Callable[[float], None]:
-    """Tells which share is done, and how long the rest takes."""
+    """Shows the share that is done, and how long the rest takes."""
     from .build import Clock
 
     clock = Clock()
@@ -109,7 +109,7 @@ def _shown(live: Live, given: argparse.Namespace, done: str) -> Callable[[float]
 
 
 def _check_tree(tree: Tree) -> int:
-    """Compare every position of a proof tree with its moves; 1 where one disagrees."""
+    """Compare every position of a proof tree with its moves; 1 if one disagrees."""
     with interrupts.caught(lambda: ["hnefi solve: interrupted"]) as caught:
         faults = tree.faults(interrupts.check)
     if caught.ended:
@@ -124,7 +124,7 @@ def _check_tree(tree: Tree) -> int:
 
 
 def _compare(table: Table, given: argparse.Namespace) -> int:
-    """Prove random positions of a table; 1 where it is wrong."""
+    """Prove random positions of a table; 1 if the table is wrong."""
     from .proofs import compare, compare_winners
 
     live = Live(sys.stderr, plain=given.plain)
