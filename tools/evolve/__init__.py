@@ -1,1 +1,1 @@
-"""Evaluators that learn by playing: algorithms that know no game, the games they are judged by, the folder of a run."""
+"""Evaluators that learn by playing: algorithms that know no game, the games that judge them, the folder of a run."""

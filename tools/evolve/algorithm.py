@@ -1,9 +1,10 @@
-"""What a run and who learns in it say to each other. No game, no files.
+"""The interface between a run and its learner. No game, no files.
 
-A `Learner` owns a generation: from the state before it to that after it, its champion and a report. An evolutionary
-`Algorithm` knows less, individuals and their fitness; `tournament.py` makes a learner of it.
+A `Learner` handles a whole generation: it turns the state before it into the state after it, a champion and a report.
+An evolutionary `Algorithm` only knows individuals and their fitness; `tournament.py` turns it into a learner.
 
-Random streams are keyed by what they are for, never by who draws from them: the same for any number of workers.
+Random streams are keyed by their purpose, never by the worker that draws from them, so that results do not depend on
+the number of workers.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ STEP = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 
 State = Mapping[str, Any]
-"""Arrays by name: all that an algorithm must know to go on. Never changed in place."""
+"""Arrays by name: everything that an algorithm needs to continue. Never changed in place."""
 
 
 class Play(Protocol):
-    """Has games played, by any number of workers."""
+    """Plays games with any number of workers."""
 
     jobs: int
 
@@ -37,14 +38,14 @@ class Play(Protocol):
         """The games of a schedule."""
 
     def each(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-        """What the jobs return, in their order."""
+        """The results of the jobs, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Individuals to be compared: `genomes` (individuals x weights) and, of each, in which generation it was `born` and
-    the `digest` of its parent (individuals x 32 bytes, zeros without one). `known` is the fitness of those who keep an
-    earlier one, NaN for the others; `memo` is what the algorithm wants to have back."""
+    """Individuals to compare: `genomes` (individuals x weights), the generation in which each was `born`, and the
+    `digest` of its parent (individuals x 32 bytes, zeros without one). `known` is the fitness of individuals that keep
+    an earlier one, NaN for the others; `memo` is returned to the algorithm unchanged."""
 
     genomes: Any
     born: Any
@@ -54,22 +55,22 @@ class Population:
 
 
 class Algorithm(Protocol):
-    """An evolutionary algorithm; everything random is drawn from streams of a seed and the generation (from 1 on)."""
+    """An evolutionary algorithm; everything random is drawn from streams of a seed and the generation (from 1)."""
 
     def begin(self) -> State:
-        """Before the first generation."""
+        """The state before the first generation."""
 
     def ask(self, state: State, generation: int) -> Population:
         """The individuals of a generation."""
 
     def tell(self, state: State, generation: int, population: Population, fitness: Any) -> tuple[State, int]:
-        """What follows from their fitness (more is better): the state, and the place of the champion."""
+        """Learn from their fitness (more is better); returns the new state and the index of the champion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Champion:
-    """The individual that a generation is remembered by: free weights, fitness (None where it has played no games), the
-    generation in which it was born, and SHA-256 of its parent (zeros without one)."""
+    """The individual that represents a generation: free weights, fitness (None if it has played no games), the
+    generation in which it was born, and the SHA-256 of its parent (zeros without one)."""
 
     generation: int
     genome: Any
@@ -87,7 +88,7 @@ class Champion:
 
 
 class Learner(Protocol):
-    """Who learns in a run; everything random is drawn from streams of a seed and the generation (from 1 on)."""
+    """The learner of a run; everything random is drawn from streams of a seed and the generation (from 1)."""
 
     def begin(self) -> State:
         """Before the first generation."""
@@ -95,11 +96,11 @@ class Learner(Protocol):
     def step(
         self, state: State, generation: int, play: Play
     ) -> tuple[State, tuple[Champion, ...], Mapping[str, Any]]:
-        """A generation: where it leads, its champion (in the first one also that of generation 0, with which it
-        began), and what is said about it: at least the number of its `games`."""
+        """Run a generation; returns the new state, its champion (after the first generation preceded by that of
+        generation 0), and a report with at least the number of `games`."""
 
     def describe(self, report: Mapping[str, Any]) -> list[str]:
-        """What the progress line says of a generation."""
+        """The parts of the progress line about a generation."""
 
 
 def digest(genome: Any) -> Any:
@@ -108,7 +109,7 @@ def digest(genome: Any) -> Any:
 
 
 class Purpose(IntEnum):
-    """What a stream is for. Numbers are never reused: they are part of every run's results."""
+    """The purpose of a stream. Numbers are never reused, because the results of every run depend on them."""
 
     START = 1
     MUTATE = 2
@@ -132,14 +133,14 @@ class Purpose(IntEnum):
 
 
 def generator(seed: int, generation: int, purpose: Purpose, number: int = 0) -> np.random.Generator:
-    """The stream of one purpose in one generation; `number` tells several apart."""
+    """The stream for a purpose in a generation; `number` distinguishes several."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, generation, purpose, number])))
 
 
 def game_seeds(seed: int, generation: int, purpose: Any, pair: Any, game: Any) -> Any:
     """Seeds of games (uint64), for numbers or arrays of one length: a splitmix64 chain over the five keys."""
     shape = np.broadcast(purpose, pair, game).shape
-    state = np.zeros(shape or 1, np.uint64)  # arrays wrap around silently, single numbers warn
+    state = np.zeros(shape or 1, np.uint64)  # arrays wrap around silently, scalars warn
     for key in (seed & _MASK, generation, purpose, pair, game):
         state = _mix(state ^ np.asarray(key, np.uint64))
     return state.reshape(shape)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .run import Checkpoint, Plan, Step
 
 WAVE_SECONDS = 1.5
-"""What a process works on its runs before it hands them back."""
+"""Seconds that a process works on its runs before it returns them."""
 EXAMPLES = {
     options.ES: (
         "es --variant hingston-original --seed 1 --out first",
@@ -70,11 +70,11 @@ OTHERS = {
     "curves": "draw the progress of a run, even while it is running",
     "compare": "compare runs of several folders in one picture and one table",
 }
-"""What else there is to do but runs."""
+"""Subcommands that do not start a run."""
 
 
 def main(argv: list[str]) -> int:
-    """Carry out one command; the exit code."""
+    """Run one command; returns the exit code."""
     word = argv[0] if argv else "--help"
     if word in ("-h", "--help"):
         print(_overview())
@@ -96,7 +96,7 @@ def _overview() -> str:
 
 
 def _guarded(action: Callable[[], int]) -> int:
-    """Errors are one sentence on standard error and an exit code."""
+    """Turn errors into a sentence on standard error and an exit code."""
     try:
         return action()
     except OptionError as error:
@@ -168,7 +168,7 @@ def _evolve_parser(algorithm: str) -> Parser:
 
 
 def _add_hands(to: argparse.ArgumentParser) -> None:
-    """Who plays the games."""
+    """Options for the workers that play the games."""
     to.add_argument(
         "--jobs", type=arguments.positive, metavar="J", help="threads or processes (as many as cores)"
     )
@@ -218,7 +218,7 @@ def _resume(argv: Sequence[str]) -> int:
 
 
 def _runs_in(out: Path) -> list[Path]:
-    """The folders of runs that a folder is or has."""
+    """The folders of runs: the folder itself, or those inside it."""
     many = sorted(path.parent for path in out.glob("seed-*/config.toml"))
     return many or [out]
 
@@ -226,7 +226,7 @@ def _runs_in(out: Path) -> list[Path]:
 def _planned(
     parser: argparse.ArgumentParser, folder: Path, generations: int | None = None
 ) -> tuple[Plan, tuple[str, str]]:
-    """The plan of a run's folder, and how its variant was named."""
+    """The plan of a run's folder, and the name by which its variant was given."""
     from .folder import read_config
     from .run import plan
 
@@ -314,7 +314,8 @@ def _run(
 
 
 def _heading(plan: Plan, runs: int, out: Path, after: int | None) -> str:
-    """What is evolved, and where; `after` is the generation from which it goes on, of several runs the earliest."""
+    """A line about what evolves, and where; `after` is the generation after which it continues, the earliest of several
+    runs."""
     weights = f"{plan.encoding.size:,} weights"
     count = plan.network.count(plan.variant)
     if count != plan.encoding.size:
@@ -335,7 +336,7 @@ def _evolve_all(
     jobs: int,
     backend: str,
 ) -> None:
-    """Runs side by side in processes; or one after the other, their games in threads."""
+    """Evolve runs side by side in processes, or one after another with their games in threads."""
     from .contestants import Executor
 
     if len(plans) == 1 or (jobs == 1 and not backend):
@@ -353,7 +354,7 @@ def _evolve_one(
 ) -> None:
     from .run import steps
 
-    # Disks are slow: a generation is written while the next one is played. Leaving waits for the last.
+    # Disks are slow, so a generation is written while the next one is played. The block ends after the last write.
     with ThreadPoolExecutor(1) as writer:
         written: Future[None] | None = None
         for step in steps(plan, folder.checkpoint, hands):
@@ -375,7 +376,7 @@ def _wave(
     jobs: int,
     backend: str,
 ) -> None:
-    """Every unfinished run a piece further: each process has some runs, and the same time for all of them together."""
+    """Advance every unfinished run a little: each process gets some runs, and the same total time."""
     from ..common.workers import through_joblib
     from .run import code_version
 
@@ -399,7 +400,7 @@ def _wave(
 
 
 def _groups(seeds: Sequence[int], count: int) -> list[list[int]]:
-    """Seeds in `count` groups whose sizes differ by one at most, the small groups first."""
+    """Seeds in `count` groups whose sizes differ by at most one, small groups first."""
     count = min(count, len(seeds))
     edges = [len(seeds) * i // count for i in range(count + 1)]
     return [list(seeds[low:high]) for low, high in pairwise(edges)]
@@ -408,7 +409,7 @@ def _groups(seeds: Sequence[int], count: int) -> list[list[int]]:
 def _advance(
     runs: Sequence[tuple[Plan, Checkpoint]], seconds: float, jobs: int, code: str
 ) -> list[list[Step]]:
-    """A job in another process: some generations of each of some runs."""
+    """Job for another process: compute some generations of each of some runs."""
     import socket
 
     from ..common.workers import WorkerFailed
@@ -497,7 +498,7 @@ def _rank_parser() -> Parser:
 
 
 def _old_rank(algorithm: str, argv: Sequence[str]) -> list[str] | None:
-    """The command line behind `rank` of one that asks for it by the old flag of a run."""
+    """The arguments for `rank` if the command line uses the old flag `--rank` of a run; None if it does not."""
     for place, word in enumerate(argv):
         flag, equals, folder = word.partition("=")
         if flag == "--rank" and (equals or place + 1 < len(argv)):

@@ -1,4 +1,4 @@
-"""What logs of runs hold as columns of numbers, whatever learner wrote them; runs of several folders in one picture."""
+"""Logs of runs of any learner as columns of numbers; runs of several folders in one picture."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from .folder import FolderError, read_log
 
 SPEED: Final = "games_per_second"
 USUAL: Final = ("best", "median", "loss_value", "loss_policy", SPEED)
-"""What is compared where nobody says, as far as all logs have it."""
+"""The columns compared by default, as far as all logs have them."""
 BOOKKEEPING: Final = ("generation", "files")
 AXES: Final = ("generation", "games", "seconds")
-"""What may stand below: the generation, or games or seconds of all generations so far."""
+"""Choices for the x axis: the generation, or the total of games or seconds so far."""
 CALLED: Final = {
     "loss_value": "loss of the value",
     "loss_policy": "loss of the policy",
     SPEED: "games a second",
 }
-"""What columns are called in the picture; others by their own names, with blanks."""
+"""Names of columns in the picture; the others get their own names with blanks."""
 LEFT, GAP, WIDE, HEIGHT, ACROSS = 70, 84, 420, 240, 2
 MOST_PANELS: Final = 12
 
@@ -37,7 +37,7 @@ Log = Sequence[Mapping[str, Any]]
 
 
 def numbers(entry: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, float]]:
-    """The finite numbers of a generation's report by name, those inside others as `kinds.simple.0`."""
+    """The finite numbers of a generation's report by name; nested ones are called like `kinds.simple.0`."""
     for name, value in entry.items():
         full = f"{within}{name}"
         if full in BOOKKEEPING:
@@ -51,7 +51,7 @@ def numbers(entry: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, f
 
 
 def table(log: Log) -> list[dict[str, float]]:
-    """The numbers of each generation by name, and how many games it played in a second."""
+    """The numbers of each generation by name, and its games per second."""
     rows = [dict(numbers(entry)) for entry in log]
     for row in rows:
         if row.get("seconds", 0) > 0 and "games" in row:
@@ -67,8 +67,8 @@ def columns(log: Log) -> dict[str, list[float]]:
 
 
 def text_of(runs: Sequence[tuple[Sequence[str], Log]], head: Sequence[str]) -> str:
-    """All runs as CSV, a generation a line: the words of each run under `head`, the generation, then its numbers. A
-    cell is empty where a generation lacks a number."""
+    """All runs as CSV with one line per generation: the words of its run under `head`, the generation, its numbers. A
+    cell is empty if the generation lacks that number."""
     found = [(words, table(log)) for words, log in runs]
     names = list(dict.fromkeys(name for _, rows in found for row in rows for name in row))
     out = io.StringIO()
@@ -83,7 +83,7 @@ def text_of(runs: Sequence[tuple[Sequence[str], Log]], head: Sequence[str]) -> s
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One folder of the comparison: what its curve is called, and the columns of each of its runs."""
+    """One folder of the comparison: the name of its curve, and the columns of each of its runs."""
 
     name: str
     runs: Sequence[Mapping[str, Sequence[float]]]
@@ -92,10 +92,10 @@ class Compared:
 def write(
     out: Path, folders: Mapping[str, Sequence[Path]], names: Sequence[str], by: str, *, png: bool = False
 ) -> list[Path]:
-    """Compare the runs of `folders` in the picture `out` and a table beside it; the files.
+    """Compare the runs of `folders` in the picture `out` and a table beside it; returns the files.
 
-    `names` are the columns that are drawn, those of `USUAL` if there are none. FolderError if a log is damaged, a
-    column is missing, or nothing can be written.
+    `names` are the columns to draw, by default those of `USUAL`. FolderError if a log is damaged, a column is missing,
+    or the files cannot be written.
     """
     logs = {name: [(run, read_log(run)) for run in runs] for name, runs in folders.items()}
     compared = []
@@ -130,7 +130,7 @@ def write(
 
 
 def draw(compared: Sequence[Compared], names: Sequence[str], by: str) -> tuple[Sheet, float]:
-    """The sheet and its height: a field for each column, a colour for each folder."""
+    """The sheet and its height, with a panel per column and a colour per folder."""
     across = min(ACROSS, len(names))
     several = any(len(one.runs) > 1 for one in compared)
     title = ["Runs compared"] + (["means of each folder's runs, thin lines single runs"] if several else [])
@@ -169,7 +169,7 @@ def draw(compared: Sequence[Compared], names: Sequence[str], by: str) -> tuple[S
 
 
 def called(name: str) -> str:
-    """A column in words."""
+    """The name of a column in words."""
     return CALLED.get(name, name.replace("_", " "))
 
 
@@ -178,7 +178,7 @@ def _line(look: Curve) -> Curve:
 
 
 def _places(run: Mapping[str, Sequence[float]], by: str) -> list[float]:
-    """Where the generations of a run stand on the axis below."""
+    """The generations of a run as places on the x axis."""
     if by == AXES[0]:
         return [float(at) for at in range(1, 1 + max(map(len, run.values())))]
     return list(accumulate(run[by]))

@@ -1,7 +1,7 @@
-"""The players: networks by their weights, and the fixed opponents; whole games between them inside kernels.
+"""The players, which are networks given by their weights and fixed opponents; whole games between them in kernels.
 
-Kernels release the interpreter's lock, so one run on one machine wants threads: a generation may take no more than a
-tenth of a second.
+Kernels release the GIL, so a single run on one machine uses threads: a generation may take just a tenth of a second,
+too little for other processes.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .algorithm import Purpose
 from .fitness import Schedule
 
 JOB_SECONDS = 1.0
-"""What a job in another process takes at least."""
+"""Minimum seconds of a job in another process."""
 PARTS = 8
-"""Parts of a generation for each thread."""
+"""Parts of a generation per thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contestants:
-    """The contestants of a schedule in their order: networks (a row of `weights` each), then the `fixed` opponents.
-    There are as many rows of all these as `depths`, each row looking so many plies ahead; Random sees wins and losses
-    so far if he is `terminal`. Networks that are `unseen` see no wins, `learned` ones have to learn what is legal
+    """The contestants of a schedule in order: networks (a row of `weights` each), then the `fixed` opponents. This list
+    is repeated for each of `depths`, the number of plies that its contestants look ahead; if Random is `terminal`, it
+    sees wins and losses that far. Networks that are `unseen` see no wins, `learned` ones have to learn what is legal
     (`engine.selfplay.match.Contestant`)."""
 
     variant: AnyVariant
@@ -49,13 +49,13 @@ class Contestants:
         return (len(self.weights) + len(self.fixed)) * len(self.depths)
 
     def table(self, chosen: Iterable[int]) -> Any:
-        """A `contest.Table` with the contestants in the places `chosen`."""
+        """A `contest.Table` of the contestants with the numbers `chosen`."""
         from hnefi.engine.selfplay.match import Table
 
         return Table(self.variant, self.seated(chosen))
 
     def seated(self, chosen: Iterable[int]) -> list[Any]:
-        """The contestants in the places `chosen`, each a `match.Contestant`."""
+        """The contestants with the numbers `chosen`, each a `match.Contestant`."""
         from hnefi.engine.selfplay.match import Contestant
 
         networks = len(self.weights)
@@ -80,7 +80,7 @@ class Contestants:
         return seated
 
     def _params(self, place: int) -> Any:
-        """The parameters of the player in a place of the first row."""
+        """The parameters of a player at the first depth."""
         if place < len(self.weights):
             return self.network.record(self.variant, self.weights[place])
         if self.fixed[place - len(self.weights)] == Purpose.SIMPLE:
@@ -89,13 +89,14 @@ class Contestants:
 
 
 def play(contestants: Contestants, attackers: Any, defenders: Any, seeds: Any) -> Any:
-    """Games between contestants (by place), in an array of dtype `contest.GAME`. Only those who play are built."""
+    """Play games between contestants (by number); returns an array of dtype `contest.GAME`. Only contestants that play
+    are built."""
     chosen, numbers = np.unique(np.concatenate([attackers, defenders]), return_inverse=True)
     return _play(contestants.table(chosen), numbers[: len(seeds)], numbers[len(seeds) :], seeds)
 
 
 def at_tables(contestants: Contestants) -> Callable[[Any, Any, Any], Any]:
-    """The same for threads of this process: all contestants are built once for every thread."""
+    """The same for threads of this process, where every thread builds all contestants once."""
     kept = threading.local()
 
     def play(attackers: Any, defenders: Any, seeds: Any) -> Any:
@@ -129,7 +130,7 @@ class Executor:
         count = len(schedule)
         seconds = self._seconds_per_match * count
         remote = bool(self.backend) and seconds > 2 * JOB_SECONDS
-        # Local parts cost nothing, so there are enough that no worker waits long for the last.
+        # Local parts cost nothing, so there are enough of them that no worker waits long for the last one.
         number = 2 * min(self.jobs, int(seconds / JOB_SECONDS)) if remote else PARTS * self.jobs
         parts = _parts(count, number if self.jobs > 1 else 1)
         pairs = [column.reshape(-1, 2) for column in schedule.games]
@@ -145,7 +146,7 @@ class Executor:
         return finished(found)
 
     def each(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
-        """What the jobs return, in their order; they run in threads."""
+        """Run the jobs in threads; returns their results in order."""
         found: list[Any] = [None] * len(jobs)
         for number, result in in_threads(jobs, self.jobs):
             found[number] = result
@@ -153,5 +154,5 @@ class Executor:
 
 
 def _parts(matches: int, number: int) -> list[Any]:
-    """The numbers of the matches of each part. Neighbours are much alike, so every part has some of all kinds."""
+    """The matches of each part, by number. Neighbouring matches are alike, so every part gets some of all kinds."""
     return [np.arange(part, matches, number) for part in range(max(1, min(number, matches)))]

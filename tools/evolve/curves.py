@@ -1,5 +1,5 @@
-"""How runs went, generation by generation, as a picture: of an evolution fitness and what became of the matches, of
-temporal differences errors and what became of the games."""
+"""The course of runs as a picture, by generation: fitness and results of matches for evolutions, errors and results of
+games for temporal differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .folder import FolderError, read_config, read_log
 CURVES = "curves.svg"
 TABLE = "curves.csv"
 REDRAWN = 20.0
-"""Seconds after which the curves of a run are drawn again."""
+"""Seconds between two drawings of the curves of a run."""
 LEFT, GAP, WIDE, HEIGHT = 62, 78, 380, 280
 FITNESS = [(value, str(value)) for value in range(5)]
 SHARES = [(share, str(share)) for share in range(0, 101, 20)]
@@ -28,14 +28,14 @@ PEERS = "peers"
 """Matches among the individuals themselves: half of them are won, whatever happens."""
 
 Values = Mapping[str, Sequence[float]]
-"""By name of a curve, a value for each generation from the first."""
+"""A value for each generation from the first, by name of the curve."""
 Field = tuple[str, Sequence[tuple[float, str]], Sequence[Values]]
-"""What is drawn over the generations: its name, the ticks of its axis, and the curves of each run."""
+"""A panel over the generations: the name and the ticks of its y axis, and the curves of each run."""
 
 
 def write(out: Path, runs: Sequence[Path], *, png: bool = False) -> list[Path]:
-    """Draw all `runs` of a folder into it, and write the numbers of their logs as a table; the files. FolderError if a
-    log is damaged, or nothing can be written."""
+    """Draw all `runs` of the folder `out` into it, and write the numbers of their logs as a table; returns the files.
+    FolderError if a log is damaged, or the files cannot be written."""
     configs = [read_config(run) for run in runs]
     logs = [read_log(run) for run in runs]
     if not any(logs):
@@ -57,14 +57,14 @@ def write(out: Path, runs: Sequence[Path], *, png: bool = False) -> list[Path]:
 
 
 class Redrawn:
-    """Has the curves drawn now and then while runs go on."""
+    """Redraws the curves now and then during runs."""
 
     def __init__(self, out: Path, runs: Sequence[Path], clock: Callable[[], float] = time.monotonic) -> None:
         self._out, self._runs, self._clock = out, runs, clock
         self._last = clock()
 
     def tick(self) -> None:
-        """A generation is finished. What cannot be drawn now is left for the end, where it is said."""
+        """Call after every generation. Failures to draw are reported only at the end."""
         if self._clock() - self._last < REDRAWN:
             return
         with suppress(FolderError):
@@ -97,7 +97,7 @@ def _title(configs: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def draw(title: Sequence[str], logs: Sequence[Sequence[Mapping[str, Any]]]) -> tuple[Sheet, float]:
-    """The sheet and its height: two fields by generation; each log is a run."""
+    """The sheet and its height; each log is a run."""
     fields = _fields(logs)
     sheet = Sheet(LEFT + len(fields) * WIDE + (len(fields) - 1) * GAP + 2 * MARGIN, title)
     names = dict.fromkeys(name for _, _, runs in fields for run in runs for name in run)
@@ -122,7 +122,7 @@ def draw(title: Sequence[str], logs: Sequence[Sequence[Mapping[str, Any]]]) -> t
 
 
 def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
-    """What is drawn of an evolution, of iterations of AlphaZero, or of lessons."""
+    """The panels for an evolution, for iterations of AlphaZero, or for lessons."""
     if "loss_policy" in logs[0][0]:
         losses = [
             {
@@ -167,7 +167,7 @@ def _fields(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
 
 
 def _measured(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
-    """What was scored against opponents that never change, where a run measured that; NaN in other generations."""
+    """Scores against opponents that never change, if a run measured them; NaN in generations without a measurement."""
     if not any("measured" in entry for log in logs for entry in log):
         return []
     names = dict.fromkeys(name for log in logs for entry in log for name in entry.get("measured", ()))
@@ -186,7 +186,7 @@ def _scored(entry: Mapping[str, Any], name: str) -> float:
 
 
 def _speed(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
-    """Games a second, where all logs say how many games and seconds a generation took."""
+    """Games per second, if all logs have the games and seconds of a generation."""
     found = [compare.columns(log).get(compare.SPEED) for log in logs]
     if any(speeds is None for speeds in found):
         return []
@@ -196,8 +196,8 @@ def _speed(logs: Sequence[Sequence[Mapping[str, Any]]]) -> list[Field]:
 
 
 def _torus(log: Sequence[Mapping[str, Any]]) -> Values:
-    """Per cent of the games: what was won against Random when it was last measured, and what the best player of a
-    generation and whoever moves first won among neighbours."""
+    """Percentages of games: won against Random in the last measurement, and won among neighbours by the best player of
+    a generation and by the players who move first."""
     found = {
         "best among neighbours": [100 * entry["best"] for entry in log],
         "first player, among neighbours": [100 * entry["first_won"] for entry in log],
@@ -212,13 +212,13 @@ def _torus(log: Sequence[Mapping[str, Any]]) -> Values:
 
 
 def _ticks(highest: float) -> list[tuple[float, str]]:
-    """Five or so from 0, and an end at which there is no number."""
+    """About five ticks from 0, and an end without a number."""
     ticks = [(value, f"{value:g}") for value in steps(0, highest or 1, 5)]
     return [*ticks, *([] if ticks[-1][0] >= highest else [(highest, "")])]
 
 
 def _gates(log: Sequence[Mapping[str, Any]]) -> Values:
-    """Per cent of the games: won by the copy on either side, and by the attackers when a network meets itself."""
+    """Percentages of games: won by the copy on either side, and by the attackers when a network plays itself."""
     found = {
         f"the copy as {side} won": [
             100 * entry[f"as_{side}"][0] / max(1, sum(entry[f"as_{side}"])) for entry in log
@@ -233,7 +233,7 @@ def _gates(log: Sequence[Mapping[str, Any]]) -> Values:
 
 
 def _results(log: Sequence[Mapping[str, Any]]) -> Values:
-    """Per cent of the games: won by the learner, or by each side where it plays itself; drawn."""
+    """Percentages of games: won by the learner, or by each side if it plays itself; drawn."""
     if any(sum(entry["results"]) for entry in log):
         found = {"won": [_percent(entry["results"][0], sum(entry["results"])) for entry in log]}
     else:
@@ -255,14 +255,14 @@ def _look(name: str, number: int) -> Curve:
 
 
 def _whole(longest: int) -> Iterable[tuple[float, str]]:
-    """Generations at which the axis has a number."""
+    """Generations with a number on the axis."""
     return [
         (value, f"{value:g}") for value in steps(1, max(2, longest), 8) if value == int(value) and value >= 1
     ]
 
 
 def _shares(log: Sequence[Mapping[str, Any]]) -> Values:
-    """Per cent of the matches: won against each fixed opponent, decided by captures, drawn."""
+    """Percentages of matches: won against each fixed opponent, decided by captures, drawn."""
     found: dict[str, list[float]] = {}
     for kind in log[0]["kinds"]:
         if kind != PEERS:
@@ -274,7 +274,7 @@ def _shares(log: Sequence[Mapping[str, Any]]) -> Values:
 
 
 def _curves(panel: Panel, runs: Sequence[Values], looks: Mapping[str, Curve]) -> None:
-    """Every run as a thin line, their mean as a thick one, as far as all of them have come."""
+    """Draw every run as a thin line, and their mean as a thick one up to the last generation that all have reached."""
     for name in dict.fromkeys(name for run in runs for name in run):
         seeds = [run[name] for run in runs if name in run]
         look = looks[name]
@@ -289,5 +289,5 @@ def _curves(panel: Panel, runs: Sequence[Values], looks: Mapping[str, Curve]) ->
 
 
 def _known(values: Iterable[float]) -> list[tuple[int, float]]:
-    """The generations that have a value, and it."""
+    """The generations with a value, each with that value."""
     return [(generation, value) for generation, value in enumerate(values, 1) if not math.isnan(value)]

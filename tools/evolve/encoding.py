@@ -1,5 +1,5 @@
-"""From what evolves to the weights of a network: all of them, or one number for all that symmetry makes equal;
-and the weights with which a run begins when it does not begin at zero.
+"""Maps evolving numbers to the weights of a network, one each or one for all weights that a symmetry makes equal; and
+the starting weights of runs that do not start at zero.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """A free vector of `size` numbers and the weights it stands for: weight i is number `places[i]`."""
+    """Maps a free vector of `size` numbers to weights: weight i is number `places[i]`."""
 
     size: int
     places: Any = None
@@ -41,7 +41,7 @@ class Encoding:
 
 
 def encoding(network: Network, variant: AnyVariant, symmetric: str) -> Encoding:
-    """How a network's weights are coded; OptionError if they cannot be tied."""
+    """The encoding of a network's weights; OptionError if they cannot be tied."""
     if symmetric == "none":
         return Encoding(network.count(variant))
     if network.name not in TIED or variant.game != "tafl":
@@ -50,9 +50,9 @@ def encoding(network: Network, variant: AnyVariant, symmetric: str) -> Encoding:
 
 
 def tied(network: Network, variant: Any) -> Encoding:
-    """Weights that a symmetry of board and rules maps to each other are one number, so that the value of a position is
-    that of all its images: windows share the weights of their images, and every hidden unit listens to all images of a
-    window alike."""
+    """An encoding with one number for all weights that symmetries of board and rules map to each other, so that a
+    position and its images have the same value: windows share the weights of their images, and every hidden unit has
+    the same weight for all images of a window."""
     from hnefi.engine.games.tafl.symmetry import symmetries
 
     n = variant.files
@@ -65,7 +65,7 @@ def tied(network: Network, variant: Any) -> Encoding:
 
 
 def _moved(network: Network, variant: Any, turn: int, n: int) -> Any:
-    """Where a symmetry takes each weight of the genome."""
+    """The weight to which a symmetry maps each weight of the genome."""
     moved = np.arange(network.count(variant))
     number = network.split(variant, moved.copy())
     weights = [*number["vertical"], *number["horizontal"], *number["patch"]]
@@ -83,7 +83,7 @@ def _moved(network: Network, variant: Any, turn: int, n: int) -> Any:
 
 
 def _windows(n: int) -> Iterator[list[Cell]]:
-    """The cells (row, column) of every window in the order of the features, each in the order of its weights."""
+    """The cells (row, column) of every window: windows in the order of the features, cells in the order of weights."""
     strips = range(n - 2)
     shapes = [(0, s, n, 3) for s in strips]
     shapes += [(s, 0, 3, n) for s in strips]
@@ -93,7 +93,7 @@ def _windows(n: int) -> Iterator[list[Cell]]:
 
 
 def _image(cell: Cell, turn: int, n: int) -> Cell:
-    """Where a cell goes, row 0 being the top rank: the same eight symmetries as those of squares."""
+    """The image of a cell (row 0 is the top rank) under the same eight symmetries as for squares."""
     row, column = cell
     file, rank = column, n - 1 - row
     if turn & 1:
@@ -108,11 +108,11 @@ def _image(cell: Cell, turn: int, n: int) -> Cell:
 def starting_weights(
     text: str, network: Network, variant: AnyVariant, code: Encoding, *, option: str = "start"
 ) -> tuple[str, Any]:
-    """The weights that `text`, the value of `option`, stands for, and the text that stands for these very ones.
+    """The weights that `text`, the value of `option`, names, and a text that identifies exactly these weights.
 
-    `default` is the architecture's own start. All else is a file; the text is its path as given, since archives are
-    published, and its SHA-256. OptionError if there are no weights, if they are not the network's, or if the file is
-    no longer the one whose SHA-256 was noted.
+    `default` is the architecture's own start; anything else is a file. The returned text has its path as given, because
+    archives are published, and its SHA-256. OptionError if there are no weights, if they do not fit the network, or if
+    the file's SHA-256 is no longer the one in `text`.
     """
     if code.places is not None:
         raise OptionError(f"{option}: {shorten(text)} with symmetric=tied: expected symmetric=none")

@@ -2,8 +2,8 @@
 
 Source: P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl", 2007. Every child has one parent; its step sizes
 are the parent's times exp(global N + local N_j), and then every weight moves by its step size times N_j. Parents and
-children are compared afresh, the best `mu` survive with their step sizes. Where the text can be read in two ways there
-is an option. Averaging of parent and child: T. Runarsson and S. Lucas, "Coevolution versus self-play temporal
+children are evaluated anew, and the best `mu` survive with their step sizes. Options cover places where the text can be
+read in two ways. Averaging of parent and child: T. Runarsson and S. Lucas, "Coevolution versus self-play temporal
 difference learning for acquiring position evaluation in small-board Go", 2005.
 """
 
@@ -90,7 +90,7 @@ class EvolutionStrategy:
         return state["weights"][parent] + sigmas * steps, sigmas
 
     def _order(self, generation: int, fitness: Any) -> Any:
-        """Places from the best to the worst; `tie` says who comes first among equals."""
+        """Indices from the best to the worst; `tie` decides the order among equals."""
         count = len(fitness)
         last = generator(self.seed, generation, Purpose.SELECT).permutation(count)
         child = np.arange(count) >= self.options["mu"]
@@ -99,7 +99,7 @@ class EvolutionStrategy:
 
 
 def learning_rates(n: int, convention: str) -> tuple[float, float]:
-    """The factors of the common and of each weight's own change of the step size. `printed` as in Hingston's text,
+    """The factors of the global change of step sizes and of each weight's own. `printed` is as in Hingston's text,
     `schwefel` as in H.-P. Schwefel, "Numerical Optimization of Computer Models", 1981: the other way round."""
     small, large = 1 / np.sqrt(2 * n), 1 / np.sqrt(2 * np.sqrt(n))
     return (large, small) if convention == "printed" else (small, large)

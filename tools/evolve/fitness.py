@@ -1,4 +1,4 @@
-"""Which players meet in a generation, and what each match is worth.
+"""Which players meet in a generation, and their fitness.
 
 Fitness is the mean of the points (`common.matches`) against the other individuals and past champions, plus the mean
 against the fixed opponents: 0 to 4.
@@ -18,9 +18,9 @@ from .algorithm import Purpose, game_seeds
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Matches of one generation, all arrays of one length. `first` and `second` are places among the contestants (the
-    individuals, then the opponents), `purpose` says what kind of match it is, `seeds` (matches x 2) are those of its
-    games, `level` is the place of its depth among several; `first` attacks in game 0 and defends in game 1."""
+    """Matches of one generation, as arrays of equal length. `first` and `second` are numbers of contestants (the
+    individuals, then the opponents), `purpose` is the kind of match, `seeds` (matches x 2) are the seeds of its games,
+    `level` is the index of its depth; `first` attacks in game 0 and defends in game 1."""
 
     first: Any
     second: Any
@@ -34,7 +34,7 @@ class Schedule:
 
     @property
     def games(self) -> tuple[Any, Any, Any]:
-        """Attackers, defenders and seeds of all games, the two of a match one after the other. Contestants are numbered
+        """Attackers, defenders and seeds of all games; the two games of a match are adjacent. Contestants are numbered
         level by level."""
         pairs = np.stack([self.first, self.second], axis=1) + (self.level * self.contestants)[:, None]
         return pairs.ravel(), pairs[:, ::-1].ravel(), self.seeds.ravel()
@@ -42,9 +42,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Whom `size` individuals meet: each other `pair_games` times, `past` champions once each, and every fixed opponent
-    in `fixed` (its purpose) `matches` times at each of `levels` depths. With `common` numbers a fixed opponent's games
-    have the same seeds for everybody. Those who keep their fitness (`keep`) meet only those who do not."""
+    """The opponents of `size` individuals: they meet each other `pair_games` times, `past` champions once each, and
+    every fixed opponent in `fixed` (its purpose) `matches` times at each of `levels` depths. With `common` numbers a
+    fixed opponent's games have the same seeds for everybody. Individuals that keep their fitness (`keep`) do not meet
+    each other."""
 
     size: int
     pair_games: int = 1
@@ -56,7 +57,8 @@ class Pairing:
 
 
 def schedule(field: Pairing, seed: int, generation: int, keep: Any = None) -> Schedule:
-    """The matches of a generation. Contestants are numbered: individuals, past champions, fixed opponents."""
+    """The matches of a generation. Contestants are numbered in the order individuals, past champions, fixed
+    opponents."""
     size = field.size
     keep = np.zeros(size, bool) if keep is None else keep
     low, high = np.triu_indices(size, 1)
@@ -80,7 +82,7 @@ def schedule(field: Pairing, seed: int, generation: int, keep: Any = None) -> Sc
 
 
 def _opponents(field: Pairing) -> Iterator[tuple[int, Purpose, int, int]]:
-    """Whom everybody meets besides: their number among these, their purpose, how often, and at which level."""
+    """The other opponents of everybody: number, purpose, matches and level."""
     for number in range(field.past):
         yield number, Purpose.PAST, 1, 0
     for level in range(field.levels):
@@ -89,7 +91,7 @@ def _opponents(field: Pairing) -> Iterator[tuple[int, Purpose, int, int]]:
 
 
 def fitness(field: Pairing, matches: Schedule, result: Points, known: Any = None) -> Any:
-    """The fitness of every individual; where `known` is a number it is kept."""
+    """The fitness of every individual; a number in `known` is kept."""
     size = field.size
     among = np.isin(matches.purpose, (Purpose.PEERS, Purpose.PAST))
     total = np.zeros(size)

@@ -1,12 +1,12 @@
-"""The folder of a run: configuration, log, state and archive. One process writes; every file is replaced in one step.
+"""The folder of a run: configuration, log, state and archive. One process writes, and replaces every file atomically.
 
-    config.toml                     everything that the results follow from
+    config.toml                     everything that determines the results
     log.jsonl                       one line for each generation
-    state.safetensors               where the run stands: arrays, and a JSON document in the header
+    state.safetensors               the state of the run: arrays, and a JSON document in the header
     archive/gen-0000.safetensors    the champion of each generation, an evaluator file
     champion.safetensors            the last of them
 
-A generation counts once the state says so: what was written before that is written again, byte for byte.
+A generation counts once the state says so; files written before that are written again, byte for byte.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _HEAD = ("format", "code", "algorithm", "variant", "path", "rules_hash", "seed")
 
 
 class FolderError(Exception):
-    """A run's folder that cannot be used: names the file and says what was expected."""
+    """The folder of a run cannot be used; the message names the file and says what was expected."""
 
 
 # The configuration
 
 
 def config_of(plan: Plan, variant: str, path: str = "") -> dict[str, Any]:
-    """The resolved configuration; `variant` and `path` say where the variant is found again."""
+    """The complete configuration; `variant` and `path` say where to find the variant."""
     head = {
         "format": FORMAT,
         "code": code_version(),
@@ -67,7 +67,7 @@ def config_text(config: Mapping[str, Any]) -> str:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration in a folder; FolderError if there is none that can be read."""
+    """The configuration in a folder; FolderError if it is missing or unreadable."""
     path = folder / CONFIG
     try:
         config = read_toml(read_regular(path).decode())
@@ -102,7 +102,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
 
 def differences(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Where two configurations make different runs, one sentence for each item; more generations are no difference."""
+    """The items in which two configurations differ, a sentence for each; the number of generations does not count."""
     return [
         f"{name}: was {shorten(stored.get(name))}, is {shorten(now.get(name))}"
         for name in {**stored, **now}
@@ -117,7 +117,7 @@ class Folder:
     """A run's folder, locked for one writer."""
 
     def __init__(self, path: Path, plan: Plan, config: Mapping[str, Any]) -> None:
-        """Open the folder of a run, or make it; FolderError if it is another run's, or damaged."""
+        """Open or create the folder of a run; FolderError if it belongs to another run or is damaged."""
         self.path = path
         self._plan = plan
         self._lock = -1
@@ -159,7 +159,7 @@ class Folder:
         return checkpoint
 
     def _check(self, generation: int) -> None:
-        """FolderError unless log and archive are there up to a generation, as they were written."""
+        """FolderError unless log and archive are complete and unchanged up to a generation."""
         entries = read_log(self.path)[:generation]
         if len(entries) < generation:
             raise FolderError(f"{self.path / LOG}: {len(entries)} generations: expected {generation}")
@@ -169,7 +169,7 @@ class Folder:
                     raise FolderError(f"{self.path / name}: missing or altered: expected SHA-256 {digest}")
 
     def commit(self, step: Step) -> None:
-        """Keep a finished generation; FolderError if it cannot be written."""
+        """Save a finished generation; FolderError if that fails."""
         try:
             self._commit(step)
         except OSError as error:
@@ -200,7 +200,7 @@ class Folder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # what a full disk did not take has been told
+        with suppress(OSError):  # a full disk has been reported already
             self._log.close()
         self.close()
 
@@ -233,7 +233,7 @@ def _digest(path: Path) -> str:
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The finished generations that the log tells of, the first first; FolderError where it is damaged."""
+    """The finished generations in the log, in order; FolderError if it is damaged."""
     path = folder / LOG
     found: list[dict[str, Any]] = []
     try:
@@ -258,7 +258,7 @@ def read_log(folder: Path) -> list[dict[str, Any]]:
 
 
 def _cut_log(path: Path, lines: int) -> IO[str]:
-    """The log, open behind its first `lines` lines."""
+    """The log, opened and cut off after its first `lines` lines."""
     data = path.read_bytes() if path.exists() else b""
     kept = b"".join(line + b"\n" for line in data.split(b"\n")[:lines])
     if kept != data:
@@ -286,7 +286,7 @@ def state_bytes(checkpoint: Checkpoint, plan: Plan) -> bytes:
 
 
 def load_state(path: Path, plan: Plan) -> Checkpoint:
-    """The checkpoint in a file; FolderError unless it is one of this run, whole."""
+    """The checkpoint in a file; FolderError unless it is complete and belongs to this run."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -321,7 +321,8 @@ def _expect_like(arrays: Mapping[str, Any], model: Mapping[str, Any]) -> None:
 
 
 def _options_digest(plan: Plan) -> str:
-    """Of all that a run's results follow from but its seed; how many generations it has may still change."""
+    """A digest of everything that determines a run's results, except for the seed and the number of generations, which
+    may still change."""
     kept = {name: value for name, value in plan.values.items() if name != "generations"}
     text = json.dumps([plan.algorithm, plan.variant.hash, kept], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -342,7 +343,7 @@ def _arrays_digest(arrays: Mapping[str, Any]) -> str:
 def save_champion(
     path: Path, plan: Plan, champion: Champion, results: Mapping[str, Any] | None = None
 ) -> str:
-    """Write a champion as an evaluator file that tells where it comes from; its SHA-256."""
+    """Write a champion as an evaluator file that says where it comes from; returns its SHA-256."""
     from hnefi.engine.evaluators import files
 
     weights = plan.encoding.weights(champion.genome)
@@ -378,7 +379,7 @@ def save_champion(
 
 
 def expect_player(name: str) -> Path:
-    """Where the player called `name` would lie: a file name, perhaps behind a folder. OptionError if it cannot be."""
+    """The path of the player called `name`: a file name, perhaps with a folder. OptionError if it is unusable."""
     path = Path(name)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", path.name) or path.suffix in (
         ".toml",
@@ -393,7 +394,7 @@ def expect_player(name: str) -> Path:
 
 
 def save_player(name: str, plan: Plan, champion: Path, generation: int) -> Path:
-    """A champion as a player: a TOML file, and the evaluator file beside it; the path of the first."""
+    """Save a champion as a player: a TOML file, and the evaluator file beside it; returns the path of the former."""
     path = expect_player(name)
     evaluator, file = path.with_name(f"{path.name}.safetensors"), path.with_name(f"{path.name}.toml")
     how = f"Evolved ({plan.algorithm}) on {plan.variant.name}, seed {plan.seed}, generation {generation}."

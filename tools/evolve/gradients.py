@@ -4,8 +4,8 @@ The parameters of a network are a list of layers (W, b), W of shape (units, inpu
 `engine/evaluators/networks/mlp.py` has them; all in one floating-point type, which every result keeps. A batch is an
 array with a row for each example. Nothing is random and nothing is changed in place.
 
-Products of matrices are numpy's own loops (`einsum`), not its BLAS: that sums in another order with another number of
-threads, and a run must come out bit for bit the same in any process. They have a fifth of its speed on one core.
+Matrix products use numpy's own loops (`einsum`) instead of BLAS, whose order of summation depends on the number of
+threads: a run must give the same bits in any process. They reach a fifth of the speed of BLAS on one core.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Params = Sequence[Layer]
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """A function of a unit's sum, and its slope as a function of what the unit then gives."""
+    """A function of a unit's sum, and its derivative as a function of the unit's output."""
 
     function: Callable[[Any], Any]
     slope: Callable[[Any], Any]
@@ -47,7 +47,7 @@ def product(one: Any, other: Any) -> Any:
 
 
 def forward(params: Params, x: Any, hidden: str = "relu", output: str = "linear") -> list[Any]:
-    """What every layer gives for a batch: the inputs first, the network's output last."""
+    """The outputs of every layer for a batch; the inputs come first, the network's output last."""
     given = [x]
     for number, (weights, bias) in enumerate(params, 1):
         activation = ACTIVATIONS[output if number == len(params) else hidden]
@@ -58,8 +58,8 @@ def forward(params: Params, x: Any, hidden: str = "relu", output: str = "linear"
 def backward(
     params: Params, given: Sequence[Any], slope: Any, hidden: str = "relu", output: str = "linear"
 ) -> list[Layer]:
-    """The gradients of a loss, summed over the batch. `given` is what `forward` returned; `slope` is the derivative
-    of the loss by the network's output, a row for each example."""
+    """The gradients of a loss, summed over the batch. `given` is the result of `forward`; `slope` is the derivative of
+    the loss with respect to the network's output, a row for each example."""
     found: list[Layer] = []
     for number in range(len(params), 0, -1):
         activation = ACTIVATIONS[output if number == len(params) else hidden]
@@ -72,7 +72,7 @@ def backward(
 
 @dataclass(frozen=True, slots=True)
 class Adam:
-    """What Adam remembers: steps so far, and means of gradients and of their squares."""
+    """The state of Adam: steps so far, and means of gradients and of their squares."""
 
     steps: int
     first: list[Layer]
@@ -80,7 +80,7 @@ class Adam:
 
 
 def adam_begin(params: Params) -> Adam:
-    """Before the first step."""
+    """The state before the first step."""
     return Adam(0, [(w * 0, b * 0) for w, b in params], [(w * 0, b * 0) for w, b in params])
 
 
@@ -92,7 +92,7 @@ def adam_step(
     betas: tuple[float, float] = (0.9, 0.999),
     epsilon: float = 1e-8,
 ) -> tuple[list[Layer], Adam]:
-    """Parameters and memory after one step (D. Kingma, J. Ba, "Adam: a method for stochastic optimization", 2015)."""
+    """Parameters and state after one step (D. Kingma, J. Ba, "Adam: a method for stochastic optimization", 2015)."""
     steps = state.steps + 1
     one, two = betas
     scale = rate / (1 - one**steps)
@@ -122,7 +122,7 @@ def _adam_array(
     root: float,
     epsilon: float,
 ) -> tuple[Any, Any, Any]:
-    # Python's floats leave the arrays their type.
+    # Python's floats do not change the type of the arrays.
     first = one * first + (1 - one) * slope
     second = two * second + (1 - two) * (slope * slope)
     return x - scale * first / (root * np.sqrt(second) + epsilon), first, second

@@ -30,7 +30,7 @@ LEARNABLE = ("policy-mlp", "residual")
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Examples, a row each, all float32: inputs, shares of the moves, results for the side to move, and weights that
-    add up to 1; and which moves the policy is about (u1)."""
+    add up to 1; and the moves that the policy covers (u1)."""
 
     inputs: Any
     policies: Any
@@ -51,7 +51,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The two parts of the loss, and the share of the policy's entropy that no network can avoid."""
+    """The two parts of the loss, and the part of the policy's that is entropy, which no network can avoid."""
 
     value: float
     policy: float
@@ -60,8 +60,8 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Examples of games as batches for a policy of so many `moves`: `masked`, its loss is over legal moves only; the
-    value learns the result, and with the share `mix` what the search thought."""
+    """Examples of games as batches for a policy with `moves` moves. If `masked`, its loss covers only legal moves. The
+    value learns the result, mixed with a share `mix` of the search's value."""
 
     examples: Examples
     moves: int
@@ -80,7 +80,7 @@ class Kept:
 
 
 def batch(inputs: Any, policies: Any, results: Any, legal: Any = None) -> Batch:
-    """Examples as they come, all with the same weight. Without `legal` the policy is about all moves."""
+    """A batch of examples, all with the same weight. Without `legal` the policy covers all moves."""
     count = len(inputs)
     if legal is None:
         legal = np.ones(np.shape(policies), np.uint8)
@@ -94,7 +94,7 @@ def batch(inputs: Any, policies: Any, results: Any, legal: Any = None) -> Batch:
 
 
 def merged(whole: Batch) -> Batch:
-    """The same with equal inputs as one example, in an order that follows from the inputs alone."""
+    """The same batch with equal inputs merged into one example, in an order that depends only on the inputs."""
     _, first, place, times = np.unique(
         whole.inputs, axis=0, return_index=True, return_inverse=True, return_counts=True
     )
@@ -116,8 +116,8 @@ def merged(whole: Batch) -> Batch:
 
 
 def images(network: Network, variant: AnyVariant) -> list[tuple[Any, Any]]:
-    """For every symmetry that keeps the game, the identity first: which input, and which move of the policy, stands at
-    each place of the image."""
+    """For every symmetry of the game, the identity first, the inputs and the moves of the policy in the order of the
+    image."""
     moves = games.policy_moves(variant)
     place = {move: index for index, move in enumerate(moves) if move}
     cells = variant.files * variant.ranks
@@ -134,7 +134,7 @@ def images(network: Network, variant: AnyVariant) -> list[tuple[Any, Any]]:
         policy = np.arange(len(moves))
         for move, index in place.items():
             origin, target = move & 511, move >> 9
-            if origin in squares:  # the swap of Hex is on no square
+            if origin in squares:  # the swap of Hex has no square
                 policy[place[squares[origin] | squares[target] << 9]] = index
         found.append((seen, policy))
     return found
@@ -161,7 +161,7 @@ def with_images(whole: Batch, symmetries: list[tuple[Any, Any]]) -> Batch:
 
 
 def starting_weights(network: Network, variant: AnyVariant, random: np.random.Generator) -> Any:
-    """First weights, float32: uniform up to 1 / sqrt(inputs of the unit), biases too."""
+    """Random weights and biases to begin with, float32: uniform within ±1 / sqrt(inputs of the unit)."""
     parts = []
     spread = 1.0
     for name, shape in network.shapes(variant).items():
@@ -172,7 +172,7 @@ def starting_weights(network: Network, variant: AnyVariant, random: np.random.Ge
 
 
 def _fan_in(network: Network, shape: tuple[int, ...]) -> int:
-    """How many inputs each unit of an array has."""
+    """The number of inputs of each unit of an array."""
     if network.name != "residual":
         return shape[0]
     if len(shape) > 3:
@@ -181,7 +181,7 @@ def _fan_in(network: Network, shape: tuple[int, ...]) -> int:
 
 
 def gradient(network: Network, variant: AnyVariant, weights: Any, examples: Batch) -> tuple[Loss, Any]:
-    """The loss, and its derivative by every weight (float32)."""
+    """The loss, and its derivative with respect to every weight (float32)."""
     if network.name == "residual":
         layout = network.module.layout(variant, network.sizes)
         tape = residual_gradient.tape(layout, network.module.side_plane(variant))
@@ -195,7 +195,7 @@ def gradient(network: Network, variant: AnyVariant, weights: Any, examples: Batc
 
 
 def _layers(arrays: Mapping[str, Any]) -> list[Layer]:
-    """The layers of a perceptron; its two heads are the last one, the value behind the moves."""
+    """The layers of a perceptron; its two heads form the last one, with the value after the moves."""
     names = [name for name in arrays if not name.endswith("_bias")]
     pairs = [(arrays[name].T, arrays[f"{name}_bias"]) for name in names]
     (policy, policy_bias), (value, value_bias) = pairs[-2:]
@@ -214,7 +214,7 @@ def _arrays(network: Network, variant: AnyVariant, layers: list[Layer]) -> dict[
 
 
 def loss_of(outputs: Any, examples: Batch) -> tuple[Loss, Any]:
-    """The loss of outputs (moves, then the value before tanh), and its slope by them."""
+    """The loss of outputs (moves, then the value before tanh), and its derivative with respect to them."""
     logits = np.where(examples.legal, outputs[:, :-1], outputs.dtype.type(-1e30))
     value = np.tanh(outputs[:, -1])
     shifted = logits - logits.max(axis=1, keepdims=True)
@@ -246,11 +246,11 @@ def train(
     symmetries: list[tuple[Any, Any]],
     adam: Adam | None = None,
 ) -> tuple[Any, Loss, Adam]:
-    """The weights after so many passes over the examples, the loss of the last pass, and what Adam then remembers; it
-    begins with `adam`, or fresh.
+    """Train for some passes over the examples, starting with the state `adam` or a fresh one; returns the weights, the
+    loss of the last pass, and the state of Adam.
 
-    With `size` 0 all examples make one step; else batches of that size, `steps` of them at most, drawn in a new order
-    in each pass, each example as one of its images.
+    With `size` 0 all examples form one step; else there are at most `steps` batches of that size, drawn in a new order
+    in each pass, with each example as one of its images.
     """
     empty = np.zeros(0, np.float32)
     layers: list[Layer] = [(weights, empty)]

@@ -1,7 +1,7 @@
-"""Learning by gradients as a learner: a generation is some games, in which the weights of one player move.
+"""Learning by gradients as a learner: a generation is a number of games during which one player's weights change.
 
-The games of a run follow each other, each with the weights that the one before has left: they are not for several
-workers. Runs of several seeds are.
+Each game of a run begins with the weights after the previous one, so the games cannot be shared among workers. Runs of
+several seeds can.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 BOTH = {"attackers": (0,), "defenders": (1,), "both": (0, 1)}
 """The sides that the learner plays in turn."""
 MIX = ("random", "random-coded", "minimax", "simple", "self")
-"""Whom it meets in turn in a mix."""
+"""The learner's opponents in a mix, in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """Generations of games by the plan of a run."""
+    """Runs the generations of a run's plan."""
 
     plan: Plan
 
@@ -48,7 +48,7 @@ class Lessons:
         self,
         state: State,
         generation: int,
-        play: Play,  # noqa: ARG002 - these games are played one after the other
+        play: Play,  # noqa: ARG002 - these games are played one after another
     ) -> tuple[State, tuple[Champion, ...], Mapping[str, Any]]:
         from hnefi.engine.selfplay import learning
 
@@ -97,7 +97,7 @@ class Lessons:
         return [told.replace("%", " %"), plies, f"error {report['error']:.4f}"]
 
     def _games(self, generation: int, names: tuple[str, ...]) -> tuple[Any, Any]:
-        """The games of a generation, not played yet, and the side of the learner in each."""
+        """The games of a generation before they are played, and the learner's side in each."""
         from hnefi.engine.selfplay.match import GAME
 
         count = self.plan.values["generation_games"]
@@ -149,7 +149,7 @@ class Lessons:
 
 
 def _contestant(plan: Plan, name: str) -> Contestant:
-    """A fixed opponent."""
+    """The fixed opponent called `name`."""
     from hnefi.engine.selfplay.match import Contestant
 
     if name in ("random", "random-coded"):
@@ -160,12 +160,12 @@ def _contestant(plan: Plan, name: str) -> Contestant:
 
 
 def tuned(network: Network, variant: Any) -> Any:
-    """The weights that "Tablut Game AI with Temporal Difference Learning" tuned by hand."""
+    """The hand-tuned weights of "Tablut Game AI with Temporal Difference Learning"."""
     return network.join(variant, network.module.TUNED)
 
 
 def _described(games: Any, sides: Any) -> dict[str, Any]:
-    """What games were like: how they ended for the learner and for each side, and why."""
+    """Statistics of games: the results for the learner and for each side, and the reasons."""
     winner = np.where(games["outcome"] == 0, 2, (games["outcome"] >> 8) - 1)
     one = (games["attackers"] == 0) != (games["defenders"] == 0)
     won, drawn = (winner == sides) & one, (winner == 2) & one

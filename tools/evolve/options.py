@@ -14,7 +14,7 @@ TD, TDLEAF, TREESTRAP = "td", "tdleaf", "treestrap"
 BOTH = (ES, CMA)
 """Algorithms that compare individuals."""
 GRADIENTS = (TD, TDLEAF, TREESTRAP)
-"""Those that move the weights of one player while it plays."""
+"""Algorithms that change the weights of one player while it plays."""
 DEEPEST = 8
 ALGORITHMS = {
     ES: "the (mu + lambda) evolution strategy of P. Hingston, 2007",
@@ -28,13 +28,13 @@ ALGORITHMS = {
 
 
 class OptionError(ValueError):
-    """An option that cannot be used: names it, repeats its value and says what was expected."""
+    """An option is unusable; the message names it, repeats its value and says what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. `least` and `most` bound a number, `words` are the alternatives; a default of None is found when the
-    run begins (`help` says how)."""
+    """One option. `least` and `most` bound a number, `words` are the alternatives; a default of None is determined when
+    the run begins (`help` says how)."""
 
     name: str
     default: Any
@@ -46,7 +46,7 @@ class Option:
     algorithms: tuple[str, ...] = BOTH
 
     def read(self, text: str) -> Any:
-        """The value that a text on the command line means."""
+        """Parse a value from the command line."""
         if self.kind is str:
             return self.check(text)
         try:
@@ -55,7 +55,7 @@ class Option:
             raise self._refused(text) from None
 
     def check(self, value: Any) -> Any:
-        """The value, if it may be one."""
+        """The value, if it is allowed."""
         if self.kind is str and isinstance(value, str) and (not self.words or value in self.words):
             return value
         if self.kind is int and type(value) is int and self.least <= value <= self.most:
@@ -69,7 +69,7 @@ class Option:
 
     @property
     def expected(self) -> str:
-        """What it may be, in words."""
+        """The allowed values in words."""
         if self.words:
             return ", ".join(self.words[:-1]) + f" or {self.words[-1]}"
         if self.kind is str:
@@ -280,7 +280,7 @@ def of(algorithm: str) -> dict[str, Option]:
 
 
 def depths(values: Mapping[str, Any]) -> tuple[int, ...]:
-    """`depth`, and the further ones of `deeper`; OptionError if those are none, or not each deeper than the last."""
+    """`depth`, and those of `deeper`; OptionError if they are not numbers in ascending order."""
     found = [values["depth"]]
     for word in filter(None, values["deeper"].split(",")):
         number = int(word) if word.isascii() and word.isdigit() and len(word) <= 4 else 0
@@ -294,7 +294,7 @@ def depths(values: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def read_settings(algorithm: str, settings: list[str]) -> dict[str, Any]:
-    """What `--set name=value ...` says."""
+    """The values of `--set name=value ...`."""
     known, found = of(algorithm), {}
     for text in settings:
         name, equals, value = text.partition("=")

@@ -1,4 +1,4 @@
-"""How evolution goes, while it goes: one live line on a terminal, a plain line now and then elsewhere."""
+"""Progress of an evolution: one live line on a terminal, elsewhere a plain line now and then."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ WINDOW = 20.0
 
 
 class Progress:
-    """Shows runs of `generations` each on a stream, `runs` of which are there already, by seed; a learner knows how to
-    `describe` the report of one. `quiet` shows nothing."""
+    """Shows runs of `generations` generations on a stream. `runs` has the generations that are finished already, by
+    seed; the learner's `describe` turns a report into words. `quiet` shows nothing."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Progress:
             self._live.report([line])
 
     def step(self, seed: int, report: Mapping[str, Any]) -> None:
-        """A run has finished a generation."""
+        """Report a finished generation of a run."""
         now = self._clock()
         self._at[seed] = report["generation"]
         self._games += report["games"]
@@ -63,7 +63,7 @@ class Progress:
             self._shown = now
 
     def end(self) -> None:
-        """Nothing more happens: on a terminal the last line stays."""
+        """Finish; on a terminal the last line stays."""
         if self._live.terminal and not self._quiet and self._report:
             last = self.line()
             self._report = {}

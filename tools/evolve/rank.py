@@ -1,8 +1,8 @@
-"""Which champion of a run is the best: the archive against a fixed field, with seeds apart from training.
+"""Finds the best champion of a run: the archive against a fixed field, with other seeds than in training.
 
-The fittest of a generation is mostly lucky, and so is the best of three hundred measurements. So all champions play a
-few matches, the best of them many, and the best of these is measured once more, on fresh games that had no part in
-the choice.
+The fittest individual of a generation is mostly lucky, and so is the best of three hundred measurements. So all
+champions play a few matches, the best of them play many, and the best of these is measured once more, on fresh games
+that had no part in the choice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .run import Plan
 FOLDER, REPORT, CHAMPION = "rank", "report.json", "champion.safetensors"
 FINALISTS = 10
 MORE = 10
-"""Finalists play so many times the matches of the first round, and so does the winner once more."""
+"""Finalists play this many times the matches of the first round; afterwards the winner plays as many again."""
 BATCH = 50
 
 
@@ -48,7 +48,7 @@ FIELD = (
 
 @dataclass(frozen=True, slots=True)
 class Referee:
-    """Has champions of a plan play against the field at a depth."""
+    """Lets champions of a plan play against the field at a given depth."""
 
     plan: Plan
     depth: int
@@ -56,7 +56,7 @@ class Referee:
 
     @property
     def field(self) -> tuple[Opponent, ...]:
-        """Whom champions meet: Simple plays tafl only."""
+        """The opponents of the champions. Simple plays only tafl."""
         tafl = self.plan.variant.game == "tafl"
         return tuple(one for one in FIELD if tafl or one.purpose != Purpose.SIMPLE)
 
@@ -78,7 +78,7 @@ class Referee:
         return games, points(games)
 
     def scores(self, weights: Any, stage: Purpose, matches: int) -> list[float]:
-        """Of each champion the mean over the field of its share of points, from 0 to 1."""
+        """The share of points of each champion, from 0 to 1, as the mean over the field."""
         total = np.zeros(len(weights))
         for opponent in self.field:
             for low in range(0, len(weights), BATCH):
@@ -88,8 +88,8 @@ class Referee:
         return [float(score) for score in total / len(self.field)]
 
     def confirm(self, weights: Any, matches: int) -> dict[str, Any]:
-        """One champion against each opponent: matches won, drawn, lost, with a 95 % interval of the share won; games
-        won, drawn, lost by side; the number of matches that captures decided."""
+        """One champion's results against each opponent: matches won, drawn, lost, with a 95 % interval of the share
+        won; games won, drawn, lost by side; the number of matches decided by captures."""
         found = {}
         for opponent in self.field:
             games, result = self.meet(weights[None], 0, opponent, Purpose.CONFIRM, matches)

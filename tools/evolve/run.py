@@ -1,4 +1,4 @@
-"""One run, generation by generation: what it is, where it stands, and the step from one generation to the next."""
+"""One run: its plan, its state, and the step from one generation to the next."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from .contestants import Executor
 from .options import OptionError
 
 PLY_LIMIT = 200
-"""Plies of a game where the rules have no limit."""
+"""Maximum plies of a game if the rules have no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that a run's results follow from. `values` has every option; `played` is the variant with the limit of
-    plies that holds for training."""
+    """Everything that determines a run's results. `values` has every option; `played` is the variant with the limit of
+    plies for training."""
 
     algorithm: str
     variant: AnyVariant
@@ -40,7 +40,7 @@ class Plan:
     seed: int
     values: Mapping[str, Any]
     start: Any = 0.0
-    """Where the first weights are: a number for each, or zero for all."""
+    """The starting weights: a number for each, or zero for all."""
 
     @property
     def generations(self) -> int:
@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """How many plies players look ahead; against fixed opponents also the further ones."""
+        """The plies that players look ahead; the depths after the first are used only against fixed opponents."""
         return options.depths(self.values)
 
     @property
@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def opponents(self) -> list[str]:
-        """Whom the players meet besides each other."""
+        """The opponents of the players besides each other."""
         if self.algorithm in options.GRADIENTS:
             return [str(self.values["opponent"])]
         if self.algorithm == options.TORUS:
@@ -70,7 +70,7 @@ class Plan:
         return [purpose.name.lower() for purpose in self.fixed]
 
     def build(self) -> Learner:
-        """Who learns; OptionError if its package is missing."""
+        """The learner; OptionError if its package is missing."""
         if self.algorithm == options.ZERO:
             from .zero import Zero
 
@@ -98,7 +98,7 @@ class Plan:
 
 
 def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]) -> Plan:
-    """The plan of a run from what was said about it; OptionError if it cannot be."""
+    """The plan of a run from the options given; OptionError if they are impossible."""
     name = said.get("network", options.of(algorithm)["network"].default)
     try:
         network = networks.parse(name)
@@ -137,7 +137,7 @@ def plan(algorithm: str, variant: AnyVariant, seed: int, said: Mapping[str, Any]
 
 
 def _expect_learnable(algorithm: str, network: Network) -> None:
-    """OptionError unless an algorithm can teach a network."""
+    """OptionError unless an algorithm can train a network."""
     if algorithm == options.ZERO:
         from .heads import LEARNABLE
 
@@ -153,7 +153,7 @@ def _expect_learnable(algorithm: str, network: Network) -> None:
 
 
 def _learnable(algorithm: str, variant: AnyVariant) -> list[str]:
-    """The names of the networks for a variant that an algorithm can teach."""
+    """The names of the networks for a variant that an algorithm can train."""
     names = []
     for name in networks.NAMES:
         network = networks.parse(name)
@@ -165,7 +165,7 @@ def _learnable(algorithm: str, variant: AnyVariant) -> list[str]:
 
 
 def _own_limit(variant: Any) -> int:
-    """The limit of plies by the rules, or ours where they have none."""
+    """The rules' limit of plies, or ours if they have none."""
     rules = getattr(variant, "rules", None)
     if rules is None or not rules.move_limit:
         return PLY_LIMIT
@@ -173,7 +173,7 @@ def _own_limit(variant: Any) -> int:
 
 
 def _limited(variant: Any, plies: int) -> Any:
-    """The variant with a limit of plies; games other than tafl end by themselves."""
+    """The variant with a limit of plies; games other than tafl always end."""
     if variant.game != "tafl" or (_own_limit(variant) == plies and variant.rules.move_limit):
         return variant
     return variant.with_switches(move_limit=str(plies), move_limit_unit="plies")
@@ -181,7 +181,7 @@ def _limited(variant: Any, plies: int) -> Any:
 
 @cache
 def code_version() -> str:
-    """The version, and a hash of the sources that results depend on."""
+    """The version, and a hash of the sources that affect results."""
     from hnefi import engine
 
     found = hashlib.sha256()
@@ -195,7 +195,7 @@ def code_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a run stands after a generation: the learner's arrays."""
+    """The state of a run after a generation: the learner's arrays."""
 
     generation: int
     state: State
@@ -203,8 +203,8 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One generation: where it leads, its champion (in the first one also that of generation 0), and what is said
-    about it."""
+    """One generation: the state after it, its champion (after the first generation preceded by that of generation 0),
+    and its report."""
 
     checkpoint: Checkpoint
     champions: tuple[Champion, ...]
@@ -212,12 +212,12 @@ class Step:
 
 
 def begin(plan: Plan) -> Checkpoint:
-    """Before the first generation."""
+    """The state before the first generation."""
     return Checkpoint(0, plan.build().begin())
 
 
 def steps(plan: Plan, start: Checkpoint, play: Play) -> Iterator[Step]:
-    """The generations that are still to come."""
+    """Run the remaining generations."""
     learner = plan.build()
     here = start
     while here.generation < plan.generations:
@@ -230,7 +230,7 @@ def steps(plan: Plan, start: Checkpoint, play: Play) -> Iterator[Step]:
 
 
 def advance(plan: Plan, start: Checkpoint, seconds: float, jobs: int) -> list[Step]:
-    """Generations for about so many seconds, at least one: a job for another process."""
+    """Run generations for about `seconds` seconds, at least one: a job for another process."""
     began = time.monotonic()
     done = []
     for step in steps(plan, start, Executor(jobs)):

@@ -2,8 +2,8 @@
 
 Source: R. Ros and N. Hansen, "A simple modification in CMA-ES achieving linear time and space complexity", 2008.
 
-What the package keeps inside is never stored. The state is the fitness of every generation; whoever goes on asks and
-tells all of it again, from the same streams, which costs milliseconds a generation.
+The package's internal state is never stored. Our state is the fitness of every generation; to continue, all of it is
+asked and told again from the same streams, which costs milliseconds per generation.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class SepCMA:
     _asked: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        import cma  # noqa: F401 - missing is said at once
+        import cma  # noqa: F401 - fail at once if it is missing
 
     def begin(self) -> State:
         return {"history": np.zeros((0, self.options["lambda"]))}
 
     def ask(self, state: State, generation: int) -> Population:
-        """Candidates, and behind them the mean of the distribution: it is compared with them, but never told."""
+        """The candidates, followed by the mean of the distribution, which is compared with them but never told."""
         self._reach(state)
         genomes = np.vstack([self._asked, self._strategy.mean])
         count = len(genomes)
@@ -55,12 +55,12 @@ class SepCMA:
         population: Population,  # noqa: ARG002 - the package knows
         fitness: Any,
     ) -> tuple[State, int]:
-        """The champion is the mean: the best of the candidates is mostly the luckiest."""
+        """The champion is the mean, because the best candidate is mostly the luckiest."""
         told = {"history": np.vstack([state["history"], fitness[:-1]])}
         return told, len(fitness) - 1
 
     def _reach(self, state: State) -> None:
-        """Be where `state` is, having asked for the next candidates."""
+        """Bring the package to `state`, with the next candidates asked for."""
         history = state["history"]
         if self._told > len(history) or self._told < 0:
             self._restart()
@@ -92,6 +92,6 @@ class SepCMA:
         self._asked = np.array(self._strategy.ask())
 
     def _normal(self, *shape: int) -> Any:
-        """Normal numbers for the package, from the stream of the generation that it is in."""
+        """Normal random numbers for the package, from the stream of its current generation."""
         self._drawn += 1
         return generator(self.seed, self._told + 1, Purpose.SAMPLE, self._drawn).standard_normal(shape)

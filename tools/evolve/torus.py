@@ -1,9 +1,9 @@
 """Evolution on a torus: every player meets its neighbours, and each of its weights comes from one of them.
 
-M. McCarver, R. LeGrand, "Evolving a Hex-Playing Agent". Players stand on a hexagonal torus. In a generation each meets
+M. McCarver, R. LeGrand, "Evolving a Hex-Playing Agent". Players live on a hexagonal torus. In a generation each meets
 each of its neighbours twice, once on either side. Then all are replaced at the same time: every weight of a new player
-is that of one of those who stood there or beside, drawn by how much they won, plus noise; and a few pairs of weights
-change places. What the text leaves open, and what it names as future work, are options.
+comes from the old player at its place or from a neighbour, drawn by their wins, plus noise; and a few pairs of weights
+change places. Options cover what the text leaves open and what it names as future work.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from .run import Plan
 
 FIXED = {"random": Purpose.RANDOM, "simple": Purpose.SIMPLE}
-"""Rungs that are no files."""
+"""Rungs that are not files."""
 UNMEASURED = -1.0
 
 
 @cache
 def neighbours(side: int, radius: int) -> Any:
-    """Of each place of a torus of side x side hexagons, row by row: those at most `radius` steps away, itself first
-    (places x as many). Radius 0: everybody. ValueError if some would be neighbours twice."""
+    """For each place on a torus of side x side hexagons, row by row, the places at most `radius` steps away, itself
+    first (places x neighbours). Radius 0 means all places. ValueError if a place would be a neighbour twice."""
     places = np.arange(side * side)
     if radius == 0:
         return (places[:, None] + places) % len(places)
@@ -57,15 +57,15 @@ def neighbours(side: int, radius: int) -> Any:
 
 @cache
 def pairs(side: int, radius: int) -> Any:
-    """All neighbours once (pairs x 2), the lower place first."""
+    """Each pair of neighbours once (pairs x 2), the lower place first."""
     near = neighbours(side, radius)
     low, high = np.repeat(near[:, 0], near.shape[1] - 1), near[:, 1:].ravel()
     return np.stack([low, high], axis=1)[low < high]
 
 
 def shares(near: Any, wins: Any, selection: str) -> Any:
-    """How likely each of those nearby is to be the source of a weight: by its wins, or by 2 to the power of its wins
-    (players x nearby)."""
+    """The probability of each nearby player to be the source of a weight, in proportion to its wins or to 2 to the
+    power of its wins (players x nearby)."""
     won = wins[near]
     if selection == "exponential":
         won = np.exp2(won - won.max(axis=1, keepdims=True))
@@ -74,7 +74,7 @@ def shares(near: Any, wins: Any, selection: str) -> Any:
 
 
 def bred(weights: Any, wins: Any, values: Mapping[str, Any], draw: np.random.Generator) -> Any:
-    """The next population (players x weights), all drawn from the present one; `values` are the options of the run."""
+    """The next population (players x weights), drawn from the present one; `values` are the options of the run."""
     count, size = weights.shape
     near = neighbours(values["side"], values["neighbourhood"])
     bounds = np.cumsum(shares(near, wins, values["selection"]), axis=1)
@@ -104,7 +104,7 @@ def bred(weights: Any, wins: Any, values: Mapping[str, Any], draw: np.random.Gen
 
 @dataclass(frozen=True, slots=True)
 class Torus:
-    """Generations by the plan of a run."""
+    """Runs the generations of a run's plan."""
 
     plan: Plan
 
@@ -134,7 +134,7 @@ class Torus:
         measured, more = state["measured"], 0
         every = values["measure_every"]
         if every and (generation % every == 0 or generation in (1, values["generations"])):
-            # The first time those are measured that nothing has happened to.
+            # The first measurement is of the untrained players.
             subject = weights if generation == 1 else new
             measured, more = self._measured(subject, generation, play)
         report: dict[str, Any] = {
@@ -166,7 +166,8 @@ class Torus:
         return said
 
     def _champions(self, state: State, generation: int, share: Any) -> tuple[Champion, ...]:
-        """Who won most, one of several at random; generation 0 is the first population, too."""
+        """The player with the most wins, drawn at random among several; after the first generation also that of
+        generation 0, which is the same population."""
         last = generator(self.plan.seed, generation, Purpose.SELECT).permutation(len(share))
         place = int(np.lexsort((last, -share))[0])
         names = (0, 1) if generation == 1 else (generation,)
@@ -182,7 +183,7 @@ class Torus:
         )
 
     def _schedule(self, generation: int) -> Schedule:
-        """Every pair of neighbours, and everybody against every rung."""
+        """Matches of every pair of neighbours, and of every player against every rung."""
         values = self.plan.values
         count = values["side"] ** 2
         first, second = pairs(values["side"], values["neighbourhood"]).T
@@ -202,7 +203,7 @@ class Torus:
         return Schedule(first, second, purpose, seeds, np.zeros_like(first), count + len(named))
 
     def _measured(self, weights: Any, generation: int, play: Play) -> tuple[Any, int]:
-        """Generation, mean and spread of the shares won against Random, the best; and how many games that took."""
+        """The generation with the mean, spread and best of the shares won against Random; and the number of games."""
         games = self.plan.values["measure_games"]
         shares = against_random(self.plan, weights, games, play, generation, Purpose.RANDOM).mean(axis=1)
         at = 0 if generation == 1 else generation
@@ -210,8 +211,7 @@ class Torus:
 
 
 def won(plan: Plan, matches: Schedule, games: Games) -> Any:
-    """What each contestant has won: a game counts 1, a draw half; with `quick_win` a game counts the less the longer it
-    is."""
+    """The points of each contestant: 1 for a win, half for a draw; with `quick_win` longer wins count less."""
     worth = np.ones(games.winner.shape)
     if plan.values["quick_win"] == "yes":
         worth = 1 - games.plies / longest(plan)
@@ -226,13 +226,13 @@ def won(plan: Plan, matches: Schedule, games: Games) -> Any:
 
 
 def longest(plan: Plan) -> int:
-    """Plies of the longest game: in Hex as many as there are cells."""
+    """Plies of the longest possible game; in Hex the number of cells."""
     cells: int = plan.variant.files * plan.variant.ranks
     return cells if plan.variant.game == "hex" else int(plan.values["ply_limit"])
 
 
 def contest(plan: Plan, genomes: Any, *, rungs: bool = False) -> Contestants:
-    """Players of a run as contestants, and behind them its rungs, or Random alone."""
+    """Players of a run as contestants, followed by its rungs, or only by Random."""
     values = plan.values
     weights = plan.encoding.weights(genomes)
     fixed: tuple[Purpose, ...] = (Purpose.RANDOM,)
@@ -260,7 +260,7 @@ def _files(named: list[str]) -> list[str]:
 
 
 def rung_places(named: list[str]) -> list[int]:
-    """Where each rung stands behind the players: networks first."""
+    """The place of each rung after the players; networks come first."""
     order = [*_files(named), *(name for name in named if name in FIXED)]
     return [order.index(name) for name in named]
 
@@ -268,8 +268,8 @@ def rung_places(named: list[str]) -> list[int]:
 def against_random(
     plan: Plan, genomes: Any, games: int, play: Play, generation: int, purpose: Purpose
 ) -> Any:
-    """The share of `games` that each player wins against Random, as first and as second (players x 2), half of the
-    games each; a draw is half a win. The purpose names the streams."""
+    """The share of games that each player wins against Random as first and as second player (players x 2), with half of
+    `games` each; a draw is half a win. The purpose selects the random streams."""
     count, times = len(genomes), games // 2
     who = np.repeat(np.arange(count), times)
     seeds = game_seeds(plan.seed, generation, purpose, np.arange(len(who))[:, None], np.arange(2)[None, :])
@@ -284,7 +284,7 @@ def against_random(
 def settled(
     values: Mapping[str, Any], network: Network, variant: AnyVariant, code: Encoding
 ) -> dict[str, Any]:
-    """The options of a run, those that others decide included; OptionError if they do not go together."""
+    """The options of a run, including those that depend on others; OptionError if they are incompatible."""
     found = dict(values)
     game = variant.game
     radius, side = values["neighbourhood"], values["side"]

@@ -1,4 +1,4 @@
-"""Evolution as a learner: the individuals that an algorithm asks for play matches, and it is told their fitness."""
+"""Evolution as a learner: an algorithm's individuals play matches, and it is told their fitness."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .run import Plan
 
 HALL = "hall"
-"""Past champions, in the state beside the arrays of the algorithm."""
+"""The state's array of past champions, beside the arrays of the algorithm."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tournament:
-    """Generations of an algorithm by the plan of a run."""
+    """Runs the generations of an algorithm by a run's plan."""
 
     plan: Plan
     algorithm: Algorithm
@@ -102,7 +102,7 @@ def contest(plan: Plan, genomes: Any) -> Contestants:
 
 
 def _remember(hall: Any, champion: Any, most: int, seed: int, generation: int) -> Any:
-    """The hall with a champion perhaps in it: at any time `most` of all so far, each as likely as any other
+    """The hall, perhaps with a new champion: at any time it has `most` of all champions so far, with equal probability
     (reservoir sampling, J. Vitter, "Random sampling with a reservoir", 1985)."""
     if len(hall) < most:
         return np.vstack([hall, champion])
@@ -114,9 +114,9 @@ def _remember(hall: Any, champion: Any, most: int, seed: int, generation: int) -
 
 
 def _described(matches: Schedule, games: Games, result: Any) -> dict[str, Any]:
-    """What the games of a generation were like. Of each kind of match: wins, draws and losses of the one named first
-    (against others than individuals: of the individual), in matches and in games by side, and how many matches captures
-    decided."""
+    """Statistics of a generation's games. For each kind of match: wins, draws and losses of the contestant named first
+    (the individual, if the other is none), in matches and in games by side, and the number of matches decided by
+    captures."""
     kinds = {}
     for purpose in sorted({int(number) for number in matches.purpose}):
         here = matches.purpose == purpose

@@ -1,10 +1,10 @@
 """AlphaZero: a network plays against itself, learns from the games, and is replaced when its pupil beats it.
 
 D. Silver et al., "Mastering the game of Go without human knowledge", 2017, in the form of HexapawnZero. A generation is
-one iteration: games of the network against itself, every position an example; a copy that trains on the examples; games
-of the copy against the network. If the copy wins more than the share `gate` of them it takes the network's place.
-Without a `window` the examples are then forgotten, else they are kept; with one, those of the last so many iterations
-are kept in any case.
+one iteration: the network plays against itself, and every position is an example; a copy trains on the examples; then
+the copy plays against the network. If it wins more than the share `gate` of these games, it replaces the network.
+Without a `window` the examples are dropped when that happens and kept otherwise; with a window, those of the last
+`window` iterations are kept in any case.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 
 ATTACKERS, DEFENDERS = 0, 1
 PAST = 8
-"""Earlier networks that the present one may meet."""
+"""The number of earlier networks that may be opponents."""
 MEASURED_OPENING = 6
-"""Random plies at most with which measured games begin."""
+"""Maximum of random plies at the beginning of measured games."""
 HANDICAP_STEP, MOST_HANDICAP = 0.5, 3.0
-"""How far the handicap moves where one side won all games, and how far it goes: to an eighth of the simulations, or of
-the moves that are not random."""
+"""The change of the handicap if one side won all games, and its limit: an eighth of the simulations, or of the moves
+that are not random."""
 PARTS = 4
-"""Jobs for each thread."""
+"""Jobs per thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """Iterations by the plan of a run."""
+    """Runs the iterations of a run's plan."""
 
     plan: Plan
 
@@ -59,7 +59,7 @@ class Zero:
             "parent": np.zeros(32, np.uint8),
             "born": np.zeros(1, np.int64),
             "past": np.zeros((0, len(weights)), np.float32),
-            "iterations": np.zeros(0, np.int64),  # examples of each iteration that is kept
+            "iterations": np.zeros(0, np.int64),  # the number of examples of each iteration that is kept
             "handicap": np.zeros(1),  # of the defenders; negative: of the attackers
             "adam_steps": np.zeros(1, np.int64),
             "adam_means": np.zeros((2, len(weights)), np.float32),  # of slopes, and of their squares
@@ -140,7 +140,7 @@ class Zero:
 
     @property
     def settings(self) -> Settings:
-        """How games for learning are played."""
+        """The settings of games for learning."""
         values = self.plan.values
         return Settings(
             simulations=values["simulations"],
@@ -161,8 +161,8 @@ class Zero:
         )
 
     def _self_play(self, generation: int, past: int, handicap: float) -> Any:
-        """The games of an iteration: the network, number 0, against itself, the first of them against an earlier one,
-        the last with a handicap for the stronger side."""
+        """The games of an iteration: the network, number 0, against itself; the first ones against an earlier network,
+        the last ones with a handicap for the stronger side."""
         count = self.plan.values["games"]
         table = np.zeros(count, GAME)
         table["seed"] = game_seeds(self.plan.seed, generation, Purpose.LEARN, np.arange(count), 0)
@@ -181,11 +181,11 @@ class Zero:
 
     @property
     def _uneven(self) -> int:
-        """How many games of an iteration are played with a handicap."""
+        """The number of games with a handicap in an iteration."""
         return int(self.plan.values["games"] * self.plan.values["handicap"])
 
     def _next_handicap(self, handicap: float, games: Any) -> float:
-        """More for the side that won more of the games played with it."""
+        """The next handicap: larger for the side that won more of the games with a handicap."""
         if not self._uneven:
             return handicap
         winner = (games["outcome"][-self._uneven :] >> 8) - 1
@@ -193,7 +193,7 @@ class Zero:
         return min(max(handicap + HANDICAP_STEP * lead, -MOST_HANDICAP), MOST_HANDICAP)
 
     def _gate(self, generation: int) -> Any:
-        """The games of the copy, number 0, against the network: as the defenders in the first half of them."""
+        """The games of the copy, number 0, against the network; the copy defends in the first half of them."""
         count = self.plan.values["gate_games"]
         table = np.zeros(count, GAME)
         table["seed"] = game_seeds(self.plan.seed, generation, Purpose.GATE, np.arange(count), 0)
@@ -205,7 +205,7 @@ class Zero:
     def _played(
         self, play: Play, weights: Sequence[Any], table: Any, *, learn: bool = False
     ) -> tuple[Any, Examples]:
-        """The games of a table by any number of threads, and their examples in its order."""
+        """Play the games of a table with any number of threads; returns them with their examples, in its order."""
         plan = self.plan
         settings = self.settings
         if not learn:
@@ -224,7 +224,7 @@ class Zero:
         return np.concatenate([games for games, _ in found]), Examples.joined([made for _, made in found])
 
     def _measured(self, play: Play, generation: int, weights: Any) -> dict[str, Any]:
-        """Now and then, what becomes of games against opponents that never change, without learning from them: by
+        """In some generations, results against opponents that never change, without learning from these games: by
         opponent, games won, drawn and lost as attackers and as defenders."""
         plan, values = self.plan, self.plan.values
         if not values["measure_every"] or generation % values["measure_every"]:
@@ -248,8 +248,8 @@ class Zero:
 
 
 def highest_rung(measured: Mapping[str, Sequence[Sequence[int]]]) -> str | None:
-    """The last opponent in the order of `yardsticks` against whom at least half of the points were made; None if there
-    is none."""
+    """The last opponent in the order of `yardsticks` against which the network scored at least half of the points; None
+    if there is none."""
     reached = None
     for name, sides in measured.items():
         won, drawn, lost = map(sum, zip(*sides, strict=True))
@@ -271,19 +271,19 @@ def yardsticks(variant: AnyVariant) -> dict[str, Contestant]:
 def measure_part(
     variant: AnyVariant, network: Network, weights: Any, settings: Settings, opponent: Contestant, games: Any
 ) -> Any:
-    """Some games against a fixed opponent."""
+    """Play some games against a fixed opponent."""
     games = games.copy()
     yardstick.play(variant, network.record(variant, weights), settings, opponent, games)
     return games
 
 
 def _parts(table: Any, play: Play) -> list[Any]:
-    """A table of games in parts for the workers."""
+    """Split a table of games into parts for the workers."""
     return np.array_split(table, min(len(table), PARTS * play.jobs)) if len(table) else []
 
 
 def _adam(state: State) -> Adam:
-    """What Adam remembers of earlier iterations."""
+    """The state of Adam after earlier iterations."""
     empty = np.zeros(0, np.float32)
     first, second = state["adam_means"]
     return Adam(int(state["adam_steps"][0]), [(first, empty)], [(second, empty)])
@@ -292,7 +292,7 @@ def _adam(state: State) -> Adam:
 def play_part(
     variant: AnyVariant, network: Network, weights: Sequence[Any], settings: Settings, games: Any, inputs: int
 ) -> tuple[Any, Examples]:
-    """Some games, and their examples where the number of inputs is given."""
+    """Play some games; returns them, with their examples if the number of inputs is given."""
     games = games.copy()
     board = Board(variant, [network.record(variant, each) for each in weights], settings)
     return games, board.play(games, inputs)
@@ -319,8 +319,7 @@ def _champion(generation: int, state: State, share: float | None) -> Champion:
 
 
 def words(report: Mapping[str, Any]) -> list[str]:
-    """`won 4 as attackers, 10 as defenders of 20: accepted`, `loss 0.61 + 1.02`; where it was measured, `rung
-    simple-d2`"""
+    """`won 4 as attackers, 10 as defenders of 20: accepted`, `loss 0.61 + 1.02`; if measured, `rung simple-d2`."""
     attackers, defenders = report["as_attackers"], report["as_defenders"]
     games = sum(attackers) + sum(defenders)
     verdict = "accepted" if report["accepted"] else "refused"
