@@ -1,1 +1,1 @@
-"""Experiments of the literature, repeated with error bars: each a plan of runs and tests, and a report."""
+"""Published experiments, repeated with error bars: each has a plan of runs and tests, and a report."""

@@ -51,7 +51,7 @@ OWN: Mapping[str, tuple[Any, Any]] = {
     torus.NAME: (torus, hex_report),
     tablut.NAME: (tablut, tablut_report),
 }
-"""Experiments with runs, tests and a report of their own kind, each in two files."""
+"""Experiments with their own kinds of runs, tests and report, each in two files."""
 NAMES = {
     "hingston": "Evolving Players for an Ancient Game",
     "readings": "the same with one reading of its text changed at a time",
@@ -65,7 +65,7 @@ NAMES = {
 
 
 def main(argv: list[str]) -> int:
-    """Run or resume an experiment; 0 when its report is written, 1 when interrupted, 2 for what cannot be done."""
+    """Run or resume an experiment; 0 when its report is written, 1 if interrupted, 2 for anything impossible."""
     parser = arguments.parser(
         "experiments",
         "Repeats published experiments, with error bars; interrupted ones can be continued.",
@@ -163,7 +163,7 @@ def _read(folder: Path) -> AnyPlan:
 def _conduct(
     folder: Path, plan: AnyPlan, jobs: int, plain: bool, *, png: bool, runs: bool, backend: str
 ) -> int:
-    """Everything that is missing, without `runs` only what is measured, then the report."""
+    """Play everything that is missing, or only measure if `runs` is false, then write the report."""
     own = next((name for name, (module, _) in OWN.items() if isinstance(plan, module.Plan)), "")
     resume = f"hnefi experiments resume {shlex.quote(str(folder))}{'' if runs else ' --report'}"
     live = Live(sys.stdout, plain=plain)
@@ -211,7 +211,7 @@ def _conduct(
 
 
 class _Progress:
-    """How the tests go: a live line on a terminal, else a line now and then."""
+    """Progress of the tests: a live line on a terminal, else a line now and then."""
 
     def __init__(self, live: Live) -> None:
         self._live = live

@@ -1,4 +1,4 @@
-"""The report of the study `distribution`: which reading explains the paper best, and what one run's luck amounts to."""
+"""The report of the study `distribution`: which reading explains the paper best, and how much the luck of a run is."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .spread import foreseen, predictive, with_intervals
 from .studies import OPPONENTS, Run, Study
 
 SHOWN = 12
-"""Combinations of readings that the first table shows, the best."""
+"""The number of best combinations of readings in the first table."""
 OURS = Curve("mean of our seeds, and where 95 % of single runs lie", "#2f6d8a", "circle")
 PAPER = Curve("the paper's run", "#b5432a", "diamond")
 
 
 class Reading(NamedTuple):
-    """One way to read the text of training, and Random's kind in the tests at each depth."""
+    """One way to read the text on training, and the kind of Random in the tests at each depth."""
 
     way: str
     random: tuple[str, ...]
@@ -43,9 +43,9 @@ def finals(study: Study, results: Results, rules: str, way: str, opponent: str, 
 
 
 def likelihoods(study: Study, results: Results) -> dict[Reading, float]:
-    """How well each combination of readings explains all that the paper printed: natural logarithms, best first.
+    """How well each combination of readings explains all numbers of the paper: natural logarithms, best first.
 
-    Rows of the tables are taken for independent, though one run played them all.
+    Rows of the tables are treated as independent, although one run played them all.
     """
     found: dict[Reading, float] = {}
     for way in study.ways:
@@ -69,7 +69,7 @@ def likelihoods(study: Study, results: Results) -> dict[Reading, float]:
 
 
 def probabilities(logarithms: Mapping[Reading, float]) -> dict[Reading, float]:
-    """What each is, if one of them is true and all were equally likely before the paper's numbers were looked at."""
+    """The probability of each reading, if one of them is true and all were equally likely beforehand."""
     best = max(logarithms.values())
     weights = {reading: exp(value - best) for reading, value in logarithms.items()}
     whole = sum(weights.values())
@@ -92,7 +92,7 @@ class Comparison(NamedTuple):
     mean: float
     interval: tuple[int, int] | None
     tail: float
-    """The two-sided probability that a run is at least as far out as the paper's number."""
+    """The two-sided probability that a run deviates at least as much as the paper's number."""
 
 
 def comparisons(study: Study, results: Results, rules: str, way: str) -> Iterator[Comparison]:
@@ -119,7 +119,7 @@ def comparisons(study: Study, results: Results, rules: str, way: str) -> Iterato
 
 
 def luck(study: Study, results: Results, rules: str) -> list[list[str]]:
-    """What the luck of a seed changes in the share of matches won, and what the choice of reading changes."""
+    """How much the luck of a seed changes the share of matches won, and how much the choice of reading does."""
     rows = [
         [
             "opponent",
@@ -156,7 +156,7 @@ def luck(study: Study, results: Results, rules: str) -> list[list[str]]:
 
 
 def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], command: str) -> Path:
-    """Write `report.md`, and every test as a row of `tests.csv`; the report's path."""
+    """Write `report.md`, and every test as a row of `tests.csv`; returns the report's path."""
     base, *others = study.ways
     found = likelihoods(study, results)
     likely = probabilities(found)
@@ -264,7 +264,7 @@ STEP, HEIGHT, LEFT = 23, 300, 62
 
 
 def draw(folder: Path, study: Study, results: Results, *, png: bool = False) -> list[Path]:
-    """Every number of the paper in its distribution, a figure for each rule set, as SVG; `png` needs matplotlib."""
+    """Draw every number of the paper within its distribution, one SVG figure per rule set; `png` needs matplotlib."""
     made = []
     base = next(iter(study.ways))
     for number, rules in tables(study):

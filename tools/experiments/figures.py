@@ -13,13 +13,13 @@ from .spread import bootstrap
 
 LEFT, GAP, HEIGHT = 62, 34, 320
 WIDTHS = {1: 620, 2: 430}
-"""Of a field, by how many stand beside each other."""
+"""The width of a panel, by the number of panels side by side."""
 PAD = 0.04
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """What the curves are drawn over: for every name the values, the same for all its seeds."""
+    """The x axis of the curves: for every name the x values, which are the same for all its seeds."""
 
     label: str
     values: Mapping[str, Sequence[float]]
@@ -36,8 +36,8 @@ def figure(
 ) -> tuple[Sheet, float]:
     """The sheet and its height.
 
-    `curves` are per cent by name, seed and value, drawn over `span`; `levels` is what others found at both ends of
-    the axis below.
+    `curves` are percentages by name, seed and value, drawn over `span`; `levels` are published values at both ends of
+    the x axis.
     """
     wide = WIDTHS[min(2, len(axes))]
     sheet = Sheet(LEFT + len(axes) * (wide + GAP) - GAP + 2 * MARGIN, title)
@@ -80,7 +80,7 @@ def figure(
 
 
 def _padded(low: float, high: float, log: bool) -> Scale:
-    """Room beside the first and the last point."""
+    """A scale with some room beside the first and the last point."""
     if log:
         more = (high / low) ** PAD if high > low else 2.0
         return Scale(low / more, high * more, log)
@@ -93,7 +93,7 @@ def _round(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def _powers(low: float, high: float) -> list[tuple[float, str]]:
-    """Powers of ten, and what stands between them without a number."""
+    """Ticks at powers of ten, and ticks without a number between them."""
     ticks = []
     for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1):
         ticks += [(digit * 10.0**power, f"{10**power:,}" if digit == 1 else "") for digit in range(1, 10)]
@@ -101,6 +101,6 @@ def _powers(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def write(path: Path, sheet: Sheet, height: float, *, png: bool) -> list[Path]:
-    """Write `path.svg`, with `png` also `path.png`; makes the folder and returns the files."""
+    """Write `path.svg`, with `png` also `path.png`; creates the folder and returns the files."""
     path.parent.mkdir(exist_ok=True)
     return sheet.save(path.with_suffix(".svg"), height, png=png)

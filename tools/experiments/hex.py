@@ -1,8 +1,8 @@
 """Evolving a Hex-Playing Agent, repeated: every configuration of the document with six runs, and its future work.
 
-Runs: `hnefi evolve torus` for each board, configuration and seed. Measured of the last population of each: what every
-player wins against Random; whether its first move wins, where the solver knows that; and what populations win against
-each other.
+Runs: `hnefi evolve torus` for each board, configuration and seed. Measurements of the last population of each: the wins
+of every player against Random; whether its first move wins, on boards that the solver can solve; and the results of
+populations against each other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NAME = "hex"
 VANILLA, EXPONENTIAL, NO_SWAP, DEEP = "vanilla", "exponential", "no-swap", "deep"
 DEEP_COST = 5
-"""How much longer a game of `deep` takes."""
+"""The factor by which a game of `deep` takes longer."""
 CONFIGURATIONS: Mapping[str, tuple[str, ...]] = {
     VANILLA: (),
     EXPONENTIAL: ("selection=exponential",),
@@ -39,7 +39,7 @@ CONFIGURATIONS: Mapping[str, tuple[str, ...]] = {
     "swap-50": ("again=0.5",),
     DEEP: ("network=mlp:25,5",),
 }
-"""What each changes. The text can be read in two ways about kept weights."""
+"""The options that each changes. The text on kept weights can be read in two ways."""
 FUTURE: Mapping[str, tuple[str, ...]] = {
     "copy": ("mutation=copy",),
     "radius-2": ("neighbourhood=2",),
@@ -59,16 +59,16 @@ FUTURE: Mapping[str, tuple[str, ...]] = {
     "legality": ("legality=learned",),
     "against-random": ("rung_games=12",),
 }
-"""What the document names as future work."""
+"""The future work that the document names."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run. The first board is the document's; on the second the solver knows every opening; on the third
-    the future work is tried."""
+    """The runs. The first board is the document's; the second one is small enough to solve every opening; the third is
+    for the future work."""
 
     seeds: tuple[int, ...] = tuple(range(4001, 4007))
-    """Each one more than the one before; none of them was used in development."""
+    """Consecutive numbers that were not used in development."""
     board: str = "hex:11"
     solved: str = "hex:5"
     future: str = "hex:7"
@@ -76,9 +76,9 @@ class Plan:
     future_generations: int = 200
     side: int = 10
     games: int = 2000
-    """Of each player against Random, half of them as first."""
+    """Games of each player against Random, half of them as first player."""
     meetings: int = 4
-    """Whom of another population each player meets, twice each."""
+    """Players of another population that each player meets, twice each."""
     quick: bool = False
 
     def runs(self) -> Iterator[Run]:
@@ -102,7 +102,7 @@ class Plan:
         return self.future_generations if board == self.future else self.generations
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as `plan.json` has it; `read_plan` reads it back."""
+        """The plan as in `plan.json`; `read_plan` reads it back."""
         text: dict[str, Any] = json.loads(json.dumps({"experiment": NAME, **asdict(self)}))
         return text
 
@@ -111,7 +111,7 @@ QUICK = Plan(
     seeds=(1, 2), board="hex:5", solved="hex:3", future="hex:4", generations=4, future_generations=2, side=5, games=20,
     meetings=1, quick=True,
 )  # fmt: skip
-"""A small version that takes seconds; it says nothing about the document."""
+"""A small version that takes seconds; its results say nothing about the document."""
 
 
 class Run(NamedTuple):
@@ -128,7 +128,7 @@ class Run(NamedTuple):
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
-    """Run, or finish, every run; the exit code of the first that did not come to its end."""
+    """Start or continue every run; returns the exit code of the first that did not finish."""
     from hnefi.tools.evolve import command
 
     for board, configurations in plan.groups():
@@ -157,14 +157,14 @@ class Population:
     weights: Any
 
     def seated(self) -> list[Contestant]:
-        """Its players, as they met each other."""
+        """Its players, set up as in their games against each other."""
         from hnefi.tools.evolve.torus import contest
 
         return contest(self.plan, self.weights).seated(range(len(self.weights)))
 
 
 def population(folder: Path, plan: Plan, run: Run) -> Population | None:
-    """That of a run; None if it is not finished."""
+    """The population of a run; None if it is not finished."""
     from hnefi.engine import games
     from hnefi.tools.evolve import options
     from hnefi.tools.evolve import run as runs
@@ -186,10 +186,10 @@ def population(folder: Path, plan: Plan, run: Run) -> Population | None:
 
 
 class Measured(NamedTuple):
-    """Of the last population of a run: games won against Random by each player, as first and as second (players x 2);
-    the place of the player that won most, and what it won of as many fresh games; and the share of the players whose
-    first move wins, None where no solution is known; the standard deviation of each weight over the players, mean over
-    all weights."""
+    """Measurements of the last population of a run: games won against Random by each player, as first and as second
+    (players x 2); the index of the player that won most, and its wins in the same number of fresh games; the share of
+    players whose first move wins, None if no solution is known; and the standard deviation of a weight over the
+    players, as the mean over all weights."""
 
     wins: list[list[int]]
     best: int
@@ -203,8 +203,8 @@ Pair = tuple[Run, Run]
 
 @dataclass(frozen=True)
 class Results:
-    """What is finished of a plan: each run by itself, and the share of the games that the players of one run won
-    against those of another; of a run against itself, what the first player won."""
+    """The finished part of a plan: each run's measurements, and the share of games that the players of one run won
+    against those of another; for a run against itself, the share of the first player."""
 
     runs: Mapping[Run, Measured]
     meetings: Mapping[Pair, float]
@@ -219,7 +219,7 @@ class Results:
 
 
 def measure_run(folder: Path, plan: Plan, run: Run) -> Measured | None:
-    """None if the run is not finished."""
+    """Measure a run; None if it is not finished."""
     from hnefi.tools.evolve.algorithm import Purpose
     from hnefi.tools.evolve.contestants import Executor
     from hnefi.tools.evolve.torus import against_random
@@ -245,7 +245,7 @@ def measure_run(folder: Path, plan: Plan, run: Run) -> Measured | None:
 
 
 def save_best(folder: Path, found: Population, run: Run, place: int, results: Mapping[str, Any]) -> None:
-    """Write the player in a place as an evaluator file with what it won of fresh games."""
+    """Write the player with index `place` as an evaluator file, with its results in fresh games."""
     import numpy as np
 
     from hnefi.tools.evolve.algorithm import Champion
@@ -259,7 +259,8 @@ def save_best(folder: Path, found: Population, run: Run, place: int, results: Ma
 
 
 def openings(found: Population) -> float | None:
-    """The share of the players whose first move wins with best play; one that is undecided counts in part."""
+    """The share of players whose first move wins with best play; a player with several equal first moves counts in
+    part."""
     from hnefi.engine import games
     from hnefi.engine.games.hex.variant import WINNING_OPENINGS
 
@@ -274,7 +275,7 @@ def openings(found: Population) -> float | None:
 
 
 def placements(player: Contestant, position: Position) -> Any:
-    """What a player says of a stone on each cell, row by row from the top; of cells that are taken nothing is meant."""
+    """A player's values of a stone on each cell, row by row from the top; values of occupied cells are meaningless."""
     from hnefi.engine.selfplay import hex_one_ply
 
     seats, numbers = hex_one_ply.seated([(player.params[0], False)])
@@ -296,7 +297,7 @@ def head_to_head(first: Contestant, second: Contestant, start: Position) -> Posi
 
 
 def _cell(sq: int, size: int) -> int:
-    """Where a square stands among the values of all cells."""
+    """The index of a square among the values of all cells."""
     return (size - 1 - squares.rank_of(sq)) * size + squares.file_of(sq)
 
 
@@ -309,8 +310,8 @@ def meet(
     *,
     own: bool,
 ) -> float:
-    """The share of the games that the players of one population win, each against `meetings` of the other and on both
-    sides; within one population (`own`) the share that the first player wins, nobody against itself."""
+    """The share of games that the players of one population win, each against `meetings` players of the other and on
+    both sides. Within one population (`own`), the share of the first player; nobody meets itself."""
     import numpy as np
 
     from hnefi.engine.selfplay.match import GAME, Table
@@ -337,7 +338,7 @@ def meet(
 
 
 def _measured(folder: Path, plan: Plan, what: Run | Pair) -> Any:
-    """What is measured of a run, or the meeting of two."""
+    """Measure a run, or the games between two runs."""
     from hnefi.engine import games
 
     if isinstance(what, Run):
@@ -357,7 +358,7 @@ def _measured(folder: Path, plan: Plan, what: Run | Pair) -> Any:
 
 
 def cost(plan: Plan, what: Run | Pair) -> int:
-    """How long measuring takes, roughly: games times placements valued in each."""
+    """A rough measure of the time for a measurement: games times placements evaluated per game."""
     players = plan.side**2
     both = (what,) if isinstance(what, Run) else what
     games = players * (plan.games if isinstance(what, Run) else 2 * plan.meetings)
@@ -366,8 +367,8 @@ def cost(plan: Plan, what: Run | Pair) -> int:
 
 
 def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
-    """Measure every finished run, and have those on the first board meet; all results, of unfinished runs none. What is
-    measured is kept whatever happens."""
+    """Measure every finished run, and let those on the first board meet; returns all results. Measurements are saved
+    one by one, so that an interrupt loses nothing."""
     from ..common.workers import carried_out, in_threads
 
     path = folder / "measures.jsonl"
@@ -382,7 +383,7 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = ""
     done = whole - sum(cost(plan, what) for what in todo)
     watch(done, whole)
     tasks = [partial(_measured, folder, plan, what) for what in todo]
-    # Threads share what is compiled; kernels leave the interpreter's lock alone.
+    # Threads share compiled code, and kernels release the GIL.
     for number, found in carried_out(tasks, jobs, backend) if backend else in_threads(tasks, jobs):
         what = todo[number]
         if isinstance(what, Run):
@@ -401,7 +402,7 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = ""
 
 
 def _read(path: Path, plan: Plan) -> Results:
-    """What is measured so far."""
+    """The measurements so far."""
     runs: dict[Run, Measured] = {}
     meetings: dict[Pair, float] = {}
     known = set(plan.runs())

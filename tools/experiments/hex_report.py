@@ -1,5 +1,5 @@
 """The report on evolution on a torus: every configuration against Random and against each other, the document's claims,
-exact openings. It works on what is finished and says what is missing."""
+exact openings. It covers finished runs and says what is missing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LEFT, WIDE, HEIGHT = 62, 620, 320
 NUMBERED = {VANILLA: "figure-2", NO_SWAP: "figure-3", EXPONENTIAL: "figure-4"}
 """Figures of the document."""
 ONE_SIDED = 0.025
-"""Chances at most as large are taken for none, where one side is claimed; as a 95 % interval does."""
+"""The probability up to which a one-sided claim counts as not due to chance, in line with a 95 % interval."""
 TOO_FEW = f"too few runs (at least {FEWEST} of each)"
 ALIKE = ("inertia-50", "inertia-50-kept", "swap-25", "swap-50")
 READINGS = (
@@ -65,24 +65,24 @@ READINGS = (
 )
 
 
-# Numbers of a run
+# Figures of a run
 
 
 def share(found: Measured, games: int) -> list[float]:
-    """Per cent of its games against Random that each player won."""
+    """The percentage of games that each player won against Random."""
     return [100 * sum(wins) / games for wins in found.wins]
 
 
 def inner_spread(found: Measured, games: int) -> float:
-    """How far the players of a population lie apart, in points: their standard deviation less what luck in so many
-    games explains."""
+    """The spread of the players of a population in percentage points: their standard deviation less the part that luck
+    in this number of games explains."""
     shares = share(found, games)
     luck = mean(one * (100 - one) / games for one in shares)
     return float(max(0.0, stdev(shares) ** 2 - luck) ** 0.5)
 
 
 def best(found: Measured, games: int) -> float:
-    """What the best player won of fresh games."""
+    """The percentage of fresh games that the best player won."""
     return 100 * sum(found.confirmed) / games
 
 
@@ -94,7 +94,7 @@ def _means(runs: Mapping[Run, Measured], plan: Plan) -> list[float]:
 
 
 def draw(folder: Path, plan: Plan, results: Results, *, png: bool) -> list[Path]:
-    """Figures 2 to 4 of the document, the same for the other configurations, and the way there."""
+    """Draw figures 2 to 4 of the document, the same for the other configurations, and their course over generations."""
     made = []
     stamp = ["QUICK: not meaningful"] if plan.quick else []
     vanilla = [sorted(share(found, plan.games)) for found in results.of(plan.board, VANILLA).values()]
@@ -123,7 +123,7 @@ def draw(folder: Path, plan: Plan, results: Results, *, png: bool) -> list[Path]
 def _ranked(
     title: Sequence[str], curves: Mapping[str, Sequence[float]], band: Sequence[Sequence[float]]
 ) -> tuple[Sheet, float]:
-    """Shares won by rank, a curve for each run, over the band in which those of others lie."""
+    """Shares won by rank, a curve for each run, over the band of the other runs."""
     sheet = Sheet(LEFT + WIDE + 2 * MARGIN, title)
     looks = [
         Curve(look.name, look.colour, "", look.dash, 1.6)
@@ -155,14 +155,14 @@ def _ranked(
 
 
 def _tens(values: Sequence[float]) -> tuple[int, int]:
-    """The tens around all values."""
+    """The multiples of ten around all values."""
     return 10 * int(min(values) // 10), 10 * -int(-max(values) // 10)
 
 
 def _over_time(
     folder: Path, results: Results, board: str, name: str, stamp: Sequence[str], *, png: bool
 ) -> list[Path]:
-    """The whole population against Random, as measured on the way."""
+    """The whole population against Random, as measured during the runs."""
     curves: dict[str, list[list[float]]] = {}
     over: dict[str, list[float]] = {}
     for configuration in CONFIGURATIONS:
@@ -193,7 +193,7 @@ def _over_time(
 
 
 def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
-    """Write `report.md` and its tables as CSV; the report's path."""
+    """Write `report.md` and its tables as CSV; returns the report's path."""
     sections = [
         Section("claims", "The claims", "", claims(plan, plan.board, results)),
         Section(
@@ -236,7 +236,7 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
 
 
 def missing(plan: Plan, results: Results) -> list[str]:
-    """What is not finished, in a sentence."""
+    """A sentence about unfinished work."""
     lacking: dict[tuple[str, str], int] = {}
     for run in plan.runs():
         if run not in results.runs:
@@ -250,7 +250,7 @@ def missing(plan: Plan, results: Results) -> list[str]:
 
 
 def claims(plan: Plan, board: str, results: Results) -> list[list[str]]:
-    """What the document says, what we found on a board, and a verdict."""
+    """The document's claims, each with what we found on a board and a verdict."""
     rows = [["claim", "found", "verdict"]]
     vanilla = results.of(board, VANILLA)
     if len(vanilla) < 2:
@@ -307,8 +307,8 @@ def claims(plan: Plan, board: str, results: Results) -> list[list[str]]:
 
 
 def by_chance(one: Sequence[float], other: Sequence[float]) -> float:
-    """How likely the mean of `one` would exceed that of `other` by as much if their values were dealt out anew: of all
-    ways to do that (an exact permutation test)."""
+    """The probability that the mean of `one` exceeds that of `other` by as much if all values are assigned to the two
+    at random (an exact permutation test)."""
     whole = [*one, *other]
     least = sum(one) - 1e-9
     dealt = [sum(chosen) >= least for chosen in combinations(whole, len(one))]
@@ -320,7 +320,7 @@ def _beside(theirs: Sequence[float], ours: Sequence[float]) -> str:
 
 
 def _alike(found: tuple[float, float] | None) -> str:
-    """What an interval of the difference from vanilla says of a claim that there is none."""
+    """A verdict on the claim that there is no difference from vanilla, from the interval of the difference."""
     if found is None:
         return "too few runs"
     low, high = found
@@ -330,14 +330,14 @@ def _alike(found: tuple[float, float] | None) -> str:
 
 
 def _between(one: Sequence[float], other: Sequence[float]) -> str:
-    """The difference of two means with its interval, where there are enough runs."""
+    """The difference of two means with its interval, if there are enough runs."""
     found = difference(one, other)
     gap = mean(one) - mean(other)
     return f"; difference {gap:+.1f}" + (f" ({found[0]:+.1f} to {found[1]:+.1f})" if found else "")
 
 
 def _verdict(found: tuple[float, float] | None, word: str, *, up: bool) -> str:
-    """Whether the interval of a difference lies on the side that a claim names."""
+    """A verdict on whether the interval of a difference lies on the claimed side."""
     if found is None:
         return TOO_FEW
     low, high = found if up else (-found[1], -found[0])
@@ -423,7 +423,7 @@ def _matrix_note(plan: Plan) -> str:
 
 
 def _pairs_of(results: Results) -> Iterator[tuple[Run, Run, float]]:
-    """Every pair in both orders, but those of a run with itself."""
+    """Every pair of different runs in both orders."""
     for (one, other), won in results.meetings.items():
         if one != other:
             yield one, other, 100 * won
@@ -479,7 +479,7 @@ def _openings_note(plan: Plan) -> str:
 
 
 def openings_table(plan: Plan, results: Results) -> list[list[str]]:
-    """What the populations on the solved board open with."""
+    """The openings of the populations on the solved board."""
     rows = [["configuration", "runs", "first move wins", "population against Random", "best, fresh games"]]
     for name in CONFIGURATIONS:
         runs = results.of(plan.solved, name)
@@ -499,7 +499,7 @@ def _future_note(plan: Plan) -> str:
 
 
 def future_table(plan: Plan, results: Results) -> list[list[str]]:
-    """The future work, and vanilla and exponential beside it."""
+    """The future work, with vanilla and exponential for comparison."""
     configurations = {VANILLA: (), EXPONENTIAL: CONFIGURATIONS[EXPONENTIAL], **FUTURE}
     rows = random_table(plan, plan.future, configurations, results)
     ours = _means(results.of(plan.future, VANILLA), plan)

@@ -1,8 +1,8 @@
 """HexapawnZero, repeated over several seeds, against the exact solution of the game, and on larger boards.
 
-Runs: `hnefi evolve zero` for each board and seed. Measured: every network of a run over the positions of the game whose
-exact value the solver knows, by the policy alone and with the search of the run; on 3 x 3 what it wins against fixed
-players, computed exactly from its policy in every position.
+Runs: `hnefi evolve zero` for each board and seed. Measurements: every network of a run on positions whose exact value
+the solver knows, by its policy alone and with the search of the run; on 3 x 3 also its results against fixed players,
+computed exactly from its policy in every position.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 NAME = "hexapawn"
 USUAL = "hexapawn:3x3"
 FINAL_GAMES = 25
-"""Games of each colour against an untrained network, as in the document."""
+"""Games with each colour against an untrained network, as in the document."""
 SOLVER_MIB = 64
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run: the first board with every seed, the others with the first few."""
+    """The runs: every seed on the first board, and the first few seeds on the others."""
 
     seeds: tuple[int, ...] = tuple(range(3001, 3011))
-    """Each one more than the one before; none of them was used in development."""
+    """Consecutive numbers that were not used in development."""
     boards: tuple[str, ...] = (
         USUAL,
         "hexapawn:4x3",
@@ -48,7 +48,7 @@ class Plan:
     network: str = "policy-mlp"
     epochs: int = 128
     positions: int = 300
-    """Measured on each board, if it has more."""
+    """Positions measured on each board; fewer if it has fewer."""
     quick: bool = False
 
     def runs(self) -> Iterator[Run]:
@@ -58,7 +58,7 @@ class Plan:
                 yield Run(board, seed)
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as `plan.json` has it; `read_plan` reads it back."""
+        """The plan as in `plan.json`; `read_plan` reads it back."""
         text: dict[str, Any] = json.loads(json.dumps({"experiment": NAME, **asdict(self)}))
         return text
 
@@ -66,7 +66,7 @@ class Plan:
 QUICK = Plan(
     seeds=(1, 2), boards=(USUAL,), few=2, iterations=2, network="policy-mlp:16,16", epochs=16, quick=True
 )
-"""A small version that takes seconds; it says nothing about the document."""
+"""A small version that takes seconds; its results say nothing about the document."""
 
 
 class Run(NamedTuple):
@@ -82,7 +82,7 @@ class Run(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A position, who wins it, and the moves that keep that."""
+    """A position, its winner, and the moves that keep the win."""
 
     position: Position
     winner: int
@@ -95,7 +95,7 @@ class Asked(NamedTuple):
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
-    """Run, or finish, every run; the exit code of the first that did not come to its end."""
+    """Start or continue every run; returns the exit code of the first that did not finish."""
     from hnefi.tools.evolve import command
 
     for board in plan.boards:
@@ -119,7 +119,7 @@ def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend:
 
 
 def asked(board: str, most: int) -> list[Asked]:
-    """Positions with a legal move and their exact values: all of them, or as many of random games."""
+    """Positions with a legal move and their exact values: all of them, or `most` of random games if there are more."""
     from hnefi.engine import games
     from hnefi.engine.solving import acyclic
 
@@ -171,7 +171,7 @@ Policy = Mapping[int, float]
 
 
 def measure_run(folder: Path, plan: Plan, run: Run) -> list[dict[str, Any]]:
-    """What every network of a run is like, the first one untrained."""
+    """Measure every network of a run; the first one is untrained."""
     import numpy as np
 
     from hnefi.engine import games
@@ -260,7 +260,7 @@ def _final(variant: Any, network: Network, trained: Any, untrained: Any, seed: i
 
     table = np.zeros(2 * FINAL_GAMES, GAME)
     table["seed"] = game_seeds(seed, 0, Purpose.FINAL, np.arange(len(table)), 0)
-    table["players"][:FINAL_GAMES, 0] = 1  # the untrained one is white
+    table["players"][:FINAL_GAMES, 0] = 1  # the untrained network is white
     table["players"][FINAL_GAMES:, 1] = 1
     board = Board(variant, [network.record(variant, weights) for weights in (trained, untrained)], Settings())
     board.play(table)
@@ -272,8 +272,8 @@ def _final(variant: Any, network: Network, trained: Any, untrained: Any, seed: i
 
 
 def agreement(positions: Sequence[Asked], policies: Mapping[int, Policy]) -> dict[str, float]:
-    """Shares of positions, and of those where the choice matters: where the first of the best moves keeps the value;
-    and the mean share of the policy on moves that do."""
+    """The share of positions in which the first of the best moves keeps the value, and the mean share of the policy on
+    moves that keep it; of all positions, and of those where the choice matters."""
     best, mass = {}, {}
     for one in positions:
         policy = policies[one.position.key]
@@ -300,7 +300,7 @@ def _mean(values: Any) -> float:
 
 
 Player = Callable[[int], Policy | None]
-"""The policy in a position by its key; None where every move is as likely."""
+"""The policy in a position, given its key; None if all moves are equally likely."""
 
 
 def uniform(_: int) -> None:
@@ -308,7 +308,7 @@ def uniform(_: int) -> None:
 
 
 def best_of(positions: Sequence[Asked]) -> Player:
-    """A perfect player: any move that keeps the value, all of them as likely."""
+    """A perfect player: draws from the moves that keep the value with equal probability."""
     table = {one.position.key: dict.fromkeys(one.keeping, 1 / len(one.keeping)) for one in positions}
     return table.get
 
@@ -332,8 +332,8 @@ def wins(start: Position, players: tuple[Player, Player], side: int) -> float:
 
 
 def worst(start: Position, side: int, policies: Mapping[int, Policy], *, sampled: bool = False) -> float:
-    """The probability that `side` wins against the opponent who makes it least: by its most visited moves, or by moves
-    drawn from its policies."""
+    """The probability that `side` wins against the worst opponent for it, with its most visited moves or, if `sampled`,
+    with moves drawn from its policies."""
     known: dict[int, float] = {}
 
     def chance(position: Position) -> float:
@@ -361,7 +361,8 @@ Results = Mapping[Run, list[dict[str, Any]]]
 
 
 def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
-    """Measure every run that is missing; all results. What is finished is kept whatever happens."""
+    """Measure every run that is missing; returns all results. They are saved one by one, so that an interrupt loses
+    nothing."""
     from ..common.workers import carried_out
 
     path = folder / "measures.jsonl"

@@ -1,4 +1,4 @@
-"""The report on HexapawnZero: its log beside ours, agreement with the exact solution, larger boards."""
+"""The report on HexapawnZero: its log compared with ours, agreement with the exact solution, larger boards."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .report import Section
 from .spread import cell, foreseen, with_intervals
 
 LOG = {1: (10, 4), 2: (10, 1), 3: (10, 0), 4: (10, 0), 5: (10, 0)}
-"""Games won by the copy in the document's log, of ten each: as black, as white."""
+"""Games won by the copy in the document's log, out of ten each: as black, as white."""
 FINAL = (25, 15)
-"""And in the end against an untrained network, of 25 each."""
+"""The same at the end against an untrained network, out of 25 each."""
 GATE = 10
 
 READINGS = (
@@ -84,7 +84,7 @@ def draw(folder: Path, plan: Plan, results: Results, *, png: bool) -> list[Path]
 
 
 def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
-    """Write `report.md` and its tables as CSV; the report's path."""
+    """Write `report.md` and its tables as CSV; returns the report's path."""
     runs = [run for run in plan.runs() if run.board == plan.boards[0]]
     logs = {run: read_log(folder / run.folder) for run in runs}
     sections = [
@@ -109,7 +109,7 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
 
 
 def _judged(document: int, counts: Sequence[int], games: int) -> tuple[str, str]:
-    """What our seeds foresee for one more run, and whether the document's number lies there."""
+    """The range that our seeds predict for one more run, and whether the document's number is in it."""
     found = foreseen(counts, [games] * len(counts), games)
     if found is None:
         return "–", "–"
@@ -127,7 +127,7 @@ def _log_note(plan: Plan, runs: Sequence[Run]) -> str:
 
 
 def log_table(plan: Plan, runs: Sequence[Run], logs: Mapping[Run, Any], results: Results) -> list[list[str]]:
-    """The document's log beside ours."""
+    """The document's log and ours."""
     rows = [["iteration", "colour", "document", "ours", "foreseen", "verdict", "copy accepted"]]
     for number in range(1, plan.iterations + 1):
         entries = [logs[run][number - 1] for run in runs]
@@ -156,7 +156,7 @@ def _agreement_note(runs: Sequence[Run], results: Results) -> str:
 
 
 def agreement_table(plan: Plan, runs: Sequence[Run], results: Results) -> list[list[str]]:
-    """Agreement before, on the way and at the end."""
+    """Agreement before, during and after training."""
     rows = [["", *(f"iteration {number}" for number in _stops(plan))]]
     for said, how in (("policy alone", "alone"), ("with search", "searched")):
         for name, key in (
@@ -181,7 +181,7 @@ def _stops(plan: Plan) -> list[int]:
 
 
 def first_perfect(networks: Sequence[Network]) -> int | None:
-    """The first iteration from which on black stays perfect; None if it is not perfect at the end."""
+    """The first iteration after which black stays perfect; None if it is not perfect at the end."""
     found = None
     for network in reversed(networks):
         if not network["black_perfect"]:

@@ -18,17 +18,18 @@ from .measuring import Cell, flags
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
 TRAINED = ("random-blind", "simple")
-"""Whom the players met in training besides each other: the paper's Random, and Simple in its place."""
+"""The fixed opponent in training: the paper's Random, or Simple in its place."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run and tested. `tests` and `final` are matches at each depth, of every generation and of the last."""
+    """The runs and tests. `tests` and `final` are matches at each depth, for every tested generation and for the
+    last."""
 
     rules: tuple[str, ...] = paper.RULES
     trained: tuple[str, ...] = TRAINED
     seeds: tuple[int, ...] = (101, 102, 103, 104, 105)
-    """At least two, each one more than the one before."""
+    """At least two consecutive numbers."""
     generations: int = paper.GENERATIONS
     every: int = 50
     tests: Mapping[int, int] = field(default_factory=lambda: {1: 200, 2: 40, 3: 10})
@@ -43,11 +44,11 @@ class Plan:
                     yield Run(rules, trained, seed)
 
     def tested(self) -> tuple[int, ...]:
-        """The generations whose fittest is tested."""
+        """The generations whose fittest individual is tested."""
         return tuple(range(0, self.generations + 1, self.every))
 
     def cells(self) -> Iterator[Cell]:
-        """Every test. Players trained with Simple meet it at the end: the paper gives no other result of theirs."""
+        """Every test. Players trained with Simple meet it only at the end, the only result of theirs in the paper."""
         for run in self.runs():
             papers = run.trained == self.trained[0]
             for generation in self.tested() if papers else (self.generations,):
@@ -60,7 +61,7 @@ class Plan:
         return (self.final if cell.generation == self.generations else self.tests)[cell.depth]
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as `plan.json` has it; `read_plan` reads it back."""
+        """The plan as in `plan.json`; `read_plan` reads it back."""
         text: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return text
 
@@ -74,7 +75,7 @@ QUICK = Plan(
     final={1: 20, 2: 4, 3: 1},
     quick=True,
 )
-"""A small version of about a minute: it shows that everything works and says nothing about the paper."""
+"""A small version of about a minute: it shows that everything works, but says nothing about the paper."""
 
 
 class Run(NamedTuple):
@@ -91,8 +92,8 @@ class Run(NamedTuple):
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
-    """Run, or finish, every evolution; the exit code of the first that did not come to its end. They tell themselves
-    how they go."""
+    """Start or continue every evolution; returns the exit code of the first that did not finish. Evolutions show their
+    own progress."""
     from hnefi.tools.evolve import command
 
     for trained in plan.trained:

@@ -1,4 +1,4 @@
-"""The report of the experiments of 2007: tables beside the paper's, claims with verdicts, figures with spread."""
+"""The report of the experiments of 2007: our tables and the paper's, claims with verdicts, figures with spread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .measuring import Cell, Results
 from .spread import foreseen, log_likelihood, with_intervals
 
 READINGS = {"random": ("random-blind", "random-terminal"), "simple": ("simple",)}
-"""What the paper's opponents may have been."""
+"""Possible readings of the paper's opponents."""
 COUNTS: dict[str, Callable[[Tally], int]] = {
     "won as red": lambda tally: tally.attacking.won,
     "won as white": lambda tally: tally.defending.won,
@@ -30,7 +30,7 @@ COUNTS: dict[str, Callable[[Tally], int]] = {
 
 
 class Held(NamedTuple):
-    """One number of the paper beside ours: games out of `n`, ours scaled to the paper's n."""
+    """One number of the paper and ours: games out of `n`, ours scaled to the paper's n."""
 
     depth: int
     opponent: str
@@ -41,11 +41,11 @@ class Held(NamedTuple):
     low: float
     high: float
     foreseen: tuple[int, int] | None
-    """None where there are too few seeds."""
+    """The range that our seeds predict; None if there are too few seeds."""
 
     @property
     def verdict(self) -> str:
-        """Whether the paper's number is inside what our seeds foresee, or `too few seeds`."""
+        """Whether the paper's number is in the range that our seeds predict, or `too few seeds`."""
         if self.foreseen is None:
             return "too few seeds"
         return "inside" if self.foreseen[0] <= self.paper <= self.foreseen[1] else "outside"
@@ -97,10 +97,10 @@ def explained(row: paper.Row, n: int, tallies: Sequence[Tally]) -> float:
 
 
 def readings(plan: Plan, results: Results) -> dict[tuple[str, ...], float]:
-    """How well each reading of Random, one word for each depth, explains what the paper printed of its games with him.
+    """How well each reading of Random, one word for each depth, explains the paper's results against Random.
 
-    Natural logarithms of likelihoods, best first: wins and losses of either side under both rule sets. Rows are taken
-    for independent, though one run played them all.
+    Natural logarithms of likelihoods, best first: wins and losses of either side under both rule sets. Rows are treated
+    as independent, although one run played them all.
     """
     found = {
         (depth, reading): sum(
@@ -123,7 +123,7 @@ def readings(plan: Plan, results: Results) -> dict[tuple[str, ...], float]:
 
 
 def tie_breaks(plan: Plan, results: Results, rules: str) -> list[list[str]]:
-    """Matches won, and how many matches captures alone decided, pooled over seeds."""
+    """Matches won, and matches decided by captures, pooled over seeds."""
     rows = [["opponent", "plies", "matches", "won", "drawn", "lost", "decided by captures", "games drawn"]]
     for opponent in OPPONENTS:
         for depth in paper.DEPTHS:
@@ -143,7 +143,7 @@ def tie_breaks(plan: Plan, results: Results, rules: str) -> list[list[str]]:
 
 
 class Claim(NamedTuple):
-    """A sentence of the paper, what we found, and whether it holds here."""
+    """A claim of the paper, what we found, and whether it holds here."""
 
     said: str
     found: str
@@ -242,13 +242,13 @@ def claims(plan: Plan, results: Results) -> Iterator[Claim]:
 
 
 def _near(paper_share: float, *ours: float) -> str:
-    """In words: within 10 percentage points of what was said."""
+    """A verdict: whether all of our shares are within 10 percentage points of the paper's."""
     gap = min(abs(share - paper_share) for share in ours)
     return "holds" if gap <= 0.1 else "holds in part" if gap <= 0.2 else "does not hold"
 
 
 def _totals(plan: Plan, results: Results, rules: str) -> tuple[float, float, float, float]:
-    """The table's last line from our tests, against blind Random and Simple, each row as long as the paper's."""
+    """The table's last line from our tests against blind Random and Simple, with rows weighted as in the paper."""
     sums = dict.fromkeys(COUNTS, 0.0)
     for held in table(plan, results, rules):
         if held.opponent != "random-terminal":
@@ -258,7 +258,7 @@ def _totals(plan: Plan, results: Results, rules: str) -> tuple[float, float, flo
 
 
 def branching(plan: Plan, results: Results, rules: str) -> tuple[float, float]:
-    """Positions valued for a move at 1 ply, and the cube root of those at 3 plies; Simple plays like us."""
+    """Positions evaluated per move at 1 ply, and the cube root of those at 3 plies; Simple searches as we do."""
     one, three = (total(finals(plan, results, rules, plan.trained[0], "simple", depth)) for depth in (1, 3))
     return one.evaluations / one.plies, (three.evaluations / three.plies) ** (1 / 3)
 
@@ -272,7 +272,7 @@ def won_shares(plan: Plan, results: Results, rules: str, opponent: str, depth: i
 
 
 def percent(share: float) -> str:
-    """A share from 0 to 1 in per cent: whole from 10 % on, with one digit below."""
+    """A share from 0 to 1 as a percentage, with a decimal below 10 %."""
     return f"{100 * share:.0f} %" if share in (0, 1) or share > 0.0999 else f"{100 * share:.1f} %"
 
 
@@ -280,7 +280,7 @@ def percent(share: float) -> str:
 
 
 def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
-    """Write `report.md` and the tables as CSV; the report's path."""
+    """Write `report.md` and the tables as CSV; returns the report's path."""
     lines = [
         *report.head("Hingston 2007, repeated", command, quick=plan.quick),
         (
@@ -393,7 +393,7 @@ CHOICES = (
     ("sigma without a parent's index", "each child inherits its own parent's"),
     ("wins above every other value", "nearer wins are preferred"),
 )
-"""Text and choice, for every place where the paper can be read in more than one way."""
+"""The text and our choice for every place where the paper can be read in more than one way."""
 
 
 # Figures
@@ -426,12 +426,12 @@ def draw(folder: Path, plan: Plan, results: Results, *, png: bool = False) -> li
 
 
 def called(depth: int) -> str:
-    """A depth as a curve's name."""
+    """The name of the curve for a depth."""
     return f"{depth} ply" if depth == 1 else f"{depth} plies"
 
 
 def levels(rules: str, reading: str) -> dict[str, tuple[float | None, float | None]]:
-    """Where the paper's curves begin and end, in per cent."""
+    """The values at which the paper's curves begin and end, in per cent."""
     kind = "simple" if reading == "simple" else "random"
     found = {depth: paper.LEVELS.get((rules, kind, depth)) for depth in DEPTHS}
     return {
@@ -444,7 +444,7 @@ def levels(rules: str, reading: str) -> dict[str, tuple[float | None, float | No
 def heading(
     number: int, rules: str, reading: str, seeds: int, tests: Mapping[int, int], quick: bool
 ) -> tuple[str, str]:
-    """What a figure shows."""
+    """The title lines of a figure."""
     games = " / ".join(str(2 * tests[depth]) for depth in DEPTHS)
     return (
         f"{'QUICK  ' if quick else ''}Figure {number}: {rules} against {reading}",

@@ -1,4 +1,4 @@
-"""The tests of an experiment: the fittest of a generation against a fixed opponent, played once and written down."""
+"""The tests of an experiment: the fittest of a generation against a fixed opponent, played once and saved."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ T = TypeVar("T", bound=Any)
 
 
 class ExperimentError(ValueError):
-    """A folder or a command line is wrong. The message says what was found and what was expected."""
+    """A folder or a command line is wrong; the message says what was found and what was expected."""
 
 
 class Run(Protocol):
-    """One evolution. As a tuple it is what its random streams are named by."""
+    """One evolution. As a tuple it is the key of its random streams."""
 
     def __iter__(self) -> Iterator[Any]: ...
     @property
@@ -34,13 +34,13 @@ class Run(Protocol):
 
 
 class Plan(Protocol):
-    """What an experiment tests, and by how many matches."""
+    """The tests of an experiment, and their numbers of matches."""
 
     def cells(self) -> Iterator[Cell]:
         """Every test."""
 
     def matches(self, cell: Cell) -> int:
-        """How many matches a test has, each of two games with sides swapped."""
+        """The number of matches of a test, each of two games with sides swapped."""
 
     def as_json(self) -> dict[str, Any]:
         """The plan as `plan.json` has it."""
@@ -55,12 +55,12 @@ class Cell(NamedTuple):
     depth: int
 
     def key(self) -> str:
-        """What the random streams of its games follow from; also its name in `tests.jsonl`."""
+        """The key of its games' random streams; also its name in `tests.jsonl`."""
         return " ".join(map(str, (*self.run, self.generation, self.opponent, self.depth)))
 
 
 def archived(generation: int) -> str:
-    """Where the folder of an evolution has the champion of a generation."""
+    """The file of a generation's champion in the folder of an evolution."""
     return f"archive/gen-{generation:04d}.safetensors"
 
 
@@ -86,13 +86,13 @@ Results = Mapping[Cell, Tally]
 
 
 class Log:
-    """`tests.jsonl`: every finished test is a line, written through before it counts."""
+    """`tests.jsonl`: a line for every finished test, which is synced to disk before it counts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self, plan: Plan) -> dict[Cell, Tally]:
-        """The tests done so far; a torn last line is cut off. ExperimentError for anything else that is wrong."""
+        """The tests so far; an incomplete last line is cut off. ExperimentError if anything else is wrong."""
         cells = {cell.key(): cell for cell in plan.cells()}
         found: dict[Cell, Tally] = {}
 
@@ -110,7 +110,7 @@ class Log:
 
 
 def flags(plain: bool, backend: str) -> list[str]:
-    """Further flags of every evolution of an experiment."""
+    """Additional flags of every evolution of an experiment."""
     return [*(["--plain"] if plain else []), *(["--backend", backend] if backend else [])]
 
 
@@ -122,12 +122,12 @@ class Described(Protocol):
 
 
 def prepare(folder: Path, plan: Described) -> None:
-    """Make the folder, or find in it the same plan; ExperimentError names what differs."""
+    """Create the folder, or check that it has the same plan; ExperimentError names the differences."""
 
     durable.make_folder(folder)
     path = folder / "plan.json"
     if not path.exists():
-        if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
+        if any(entry.suffix != ".new" for entry in folder.iterdir()):  # left by a crash of the first attempt
             raise ExperimentError(f"{folder}: expected an empty folder, or that of this experiment")
         durable.put(path, (json.dumps(plan.as_json(), indent=1) + "\n").encode())
         return
@@ -141,7 +141,7 @@ def prepare(folder: Path, plan: Described) -> None:
 
 
 def read_json(folder: Path) -> dict[str, Any]:
-    """What the folder of an experiment says of its plan; ExperimentError if it is none."""
+    """The plan in the folder of an experiment; ExperimentError if there is none."""
     path = folder / "plan.json"
     try:
         read = json.loads(path.read_text())
@@ -155,8 +155,8 @@ def read_json(folder: Path) -> dict[str, Any]:
 
 
 def read_plan(folder: Path, default: T) -> T:
-    """The plan of an experiment's folder, a dataclass whose values are of the kinds that `default` has: words, numbers,
-    tuples of them, and numbers by number; ExperimentError if there is none."""
+    """The plan of an experiment's folder, a dataclass with values of the same types as in `default`: words, numbers,
+    tuples of them, and mappings from numbers to numbers; ExperimentError if there is none."""
     read = read_json(folder)
     try:
         return replace(default, **{key: _like(value, read[key]) for key, value in vars(default).items()})
@@ -173,15 +173,15 @@ def _like(value: Any, read: Any) -> Any:
 
 
 def not_a_plan(folder: Path, error: Exception, kind: str = "an experiment") -> ExperimentError:
-    """What to raise when reading a plan's items has failed."""
-    # All that a KeyError says is the name.
+    """The error to raise when reading the items of a plan has failed."""
+    # The text of a KeyError is only the name.
     reason = f"no {error}" if isinstance(error, KeyError) else str(error)
     return ExperimentError(f"{folder / 'plan.json'}: expected the plan of {kind} ({reason})")
 
 
 def read_lines(path: Path, take: Callable[[Any], None], expected: str) -> None:
-    """Let `take` have every line of a file that grows by lines of JSON; a torn last one is cut off, and a file that is
-    missing is empty. ExperimentError names a line that cannot be read, or that `take` refuses."""
+    """Call `take` with every line of a file of JSON lines. An incomplete last line is cut off; a missing file counts as
+    empty. ExperimentError names a line that is unreadable or that `take` rejects."""
     if not path.exists():
         return
     text = path.read_bytes()
@@ -198,19 +198,20 @@ def read_lines(path: Path, take: Callable[[Any], None], expected: str) -> None:
 
 
 def pending(plan: Plan, results: Results) -> list[Cell]:
-    """The tests to do, dear ones first so that no worker is left with one at the end."""
+    """The remaining tests, expensive ones first so that no worker is left with one at the end."""
     return sorted((cell for cell in plan.cells() if cell not in results), key=lambda cell: -cell.depth)
 
 
 Watch = Callable[[int, int], None]
-"""Told how much of the tests is done, and how much there is, in about the same units of time."""
+"""Called with the finished and the total work of the tests, in about equal units of time."""
 
 COST = {1: 1, 2: 40, 3: 500}
-"""What a match costs at each depth, roughly, in matches at one ply."""
+"""The rough cost of a match at each depth, in matches at one ply."""
 
 
 def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
-    """Play every test that is missing; all results. Finished tests are kept whatever happens."""
+    """Play every test that is missing; returns all results. They are saved one by one, so that an interrupt loses
+    nothing."""
     log = Log(folder / "tests.jsonl")
     results = log.read(plan)
     work = [(cell, plan.matches(cell)) for cell in pending(plan, results)]
@@ -228,7 +229,7 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = ""
 def in_parallel(
     folder: Path, work: Sequence[tuple[Cell, int]], jobs: int, backend: str = ""
 ) -> Iterator[tuple[Cell, Tally]]:
-    """The tests as they end, on `jobs` processes."""
+    """Play tests on `jobs` processes; yields them as they finish."""
     from ..common.workers import carried_out
 
     tasks = [partial(test, folder, cell, matches) for cell, matches in work]

@@ -1,4 +1,4 @@
-"""The frame of the experiments' reports: a head, and sections of one table each, which are CSV files, too."""
+"""The common structure of reports: a head, and sections with one table each, which is also written as a CSV file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUICK = "**QUICK: a small version that only shows that everything works. Its num
 
 
 class Section(NamedTuple):
-    """A table with its heading in the first row, under a title and a note; `name` is that of its CSV file."""
+    """A table whose first row is its heading, with a title and a note; `name` is the name of its CSV file."""
 
     name: str
     title: str
@@ -22,19 +22,19 @@ class Section(NamedTuple):
 
 
 def head(title: str, command: str, *, quick: bool) -> list[str]:
-    """The title, and the command that makes everything again."""
+    """The title, and the command that reproduces everything."""
     return [f"# {title}", "", *((QUICK, "") if quick else ()), f"`{command}`", ""]
 
 
 def pictures(folder: Path, drawn: Iterable[Path]) -> list[str]:
-    """The figures of a report in this folder; those in SVG are shown."""
+    """The lines that show the SVG figures of a report in this folder."""
     shown = [path for path in drawn if path.suffix == ".svg"]
     return [f"![{path.stem}]({path.relative_to(folder).as_posix()})" for path in shown]
 
 
 def write(folder: Path, lines: Iterable[str], sections: Iterable[Section], ending: Iterable[str]) -> Path:
-    """Write `report.md`, with the sections between `lines` and `ending`, and each of their tables as CSV; the report's
-    path. A section without a row is left out."""
+    """Write `report.md`, with the sections between `lines` and `ending`, and each of their tables as CSV; returns the
+    report's path. Sections without rows are left out."""
     text = list(lines)
     for name, title, note, table in sections:
         if len(table) > 1:

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 SAMPLES = 4000
 FEWEST = 5
-"""Fewer seeds say nothing of the spread: no interval over seeds is given for them."""
+"""Fewer seeds say nothing about the spread, so they get no interval over seeds."""
 
 
 def with_intervals(seeds: int) -> str:
-    """The words for what a mean of so many seeds is shown with."""
+    """A note on the intervals shown with a mean over this number of seeds."""
     return (
         " with 95 % intervals over seeds"
         if seeds >= FEWEST
@@ -25,7 +25,7 @@ def with_intervals(seeds: int) -> str:
 
 
 def bootstrap(values: Sequence[float], coverage: float = 0.95) -> tuple[float, float] | None:
-    """The interval of the mean when the seeds themselves are drawn again, by percentiles; None for too few seeds."""
+    """The percentile interval of the mean from resampling seeds; None for too few seeds."""
     import numpy as np
 
     if len(values) < FEWEST:
@@ -35,7 +35,7 @@ def bootstrap(values: Sequence[float], coverage: float = 0.95) -> tuple[float, f
 
 
 def cell(values: Sequence[float], digits: int = 1) -> str:
-    """`83.1 [71.0–90.2] (79.0–86.5)`: mean, range, and the interval of the mean over seeds where there are enough."""
+    """`83.1 [71.0–90.2] (79.0–86.5)`: mean, range, and the interval of the mean if there are enough seeds."""
     if not values:
         return "–"
     text = f"{mean(values):.{digits}f} [{min(values):.{digits}f}–{max(values):.{digits}f}]"
@@ -46,7 +46,7 @@ def cell(values: Sequence[float], digits: int = 1) -> str:
 def difference(
     ours: Sequence[float], theirs: Sequence[float], coverage: float = 0.95
 ) -> tuple[float, float] | None:
-    """The interval of the difference of two means, the seeds of both drawn again; None for too few seeds."""
+    """The interval of the difference of two means from resampling the seeds of both; None for too few seeds."""
     import numpy as np
 
     if min(len(ours), len(theirs)) < FEWEST:
@@ -66,18 +66,19 @@ def _ends(coverage: float) -> list[float]:
     return [(1 - coverage) / 2, (1 + coverage) / 2]
 
 
-# What one more run would show. The counts of runs follow a beta-binomial law: each run has a share of its own, drawn
-# from a beta law. Its mean and its spread are not known either, least of all from five runs, so they are integrated
-# over a grid, weighted by how well they explain the runs at hand. A mixture of the runs' own binomial laws, which knows
-# nothing between and beyond the shares that it has seen, held 78 to 94 % of new runs instead of 95 where runs differ.
+# Predictions for one more run. The counts of runs follow a beta-binomial distribution: each run has its own share from
+# a beta distribution. The mean and spread of that are unknown, too, especially with just five runs, so they are
+# integrated over a grid, weighted by how well they explain the runs at hand. A mixture of the runs' own binomial
+# distributions, which knows nothing between and beyond the observed shares, contained 78 to 94 % of new runs instead of
+# 95 % if runs differ.
 
 
 @cache
 def _grid() -> tuple[NDArray[Any], NDArray[Any]]:
-    """The two parameters of the beta laws considered, each (points,).
+    """The two parameters of the beta distributions on the grid, each (points,).
 
-    Means are spaced as Jeffreys' prior of a share has them; correlations of two games of one run are dense near nought,
-    where a factor matters more than a difference.
+    Means are spaced according to Jeffreys' prior for a share. Correlations between two games of a run are dense near
+    zero, where ratios matter more than differences.
     """
     import numpy as np
 
@@ -90,7 +91,8 @@ def _grid() -> tuple[NDArray[Any], NDArray[Any]]:
 
 @lru_cache(maxsize=8)
 def _rising(n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """log of x (x + 1) … (x + k - 1) for k from 0 to n, x being each parameter and their sum: (points, n + 1) each."""
+    """log of x (x + 1) … (x + k - 1) for k from 0 to n, with x as each parameter and as their sum: (points, n + 1)
+    each."""
     import numpy as np
 
     first, second = _grid()
@@ -103,7 +105,7 @@ def _rising(n: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 
 def _log_laws(n: int) -> NDArray[Any]:
-    """Logarithms of the beta-binomial laws of `n` games: (points, n + 1)."""
+    """Logarithms of the beta-binomial distributions for `n` games: (points, n + 1)."""
     import numpy as np
 
     one, other, both = _rising(n)
@@ -113,9 +115,11 @@ def _log_laws(n: int) -> NDArray[Any]:
 
 
 def predictive(counts: Sequence[int], played: Sequence[int], n: int) -> NDArray[Any]:
-    """The probabilities of 0 to `n` in the next run of `n` games, when earlier runs of `played` games counted `counts`.
+    """The probabilities of counts from 0 to `n` in the next run of `n` games, given earlier runs of `played` games with
+    `counts`.
 
-    Source: the beta-binomial posterior predictive law, as in A. Gelman et al., "Bayesian Data Analysis", chapter 5.
+    Source: the beta-binomial posterior predictive distribution, as in A. Gelman et al., "Bayesian Data Analysis",
+    chapter 5.
     """
     import numpy as np
 
@@ -131,9 +135,9 @@ def predictive(counts: Sequence[int], played: Sequence[int], n: int) -> NDArray[
 def foreseen(
     counts: Sequence[int], played: Sequence[int], n: int, coverage: float = 0.95
 ) -> tuple[int, int] | None:
-    """Between which counts out of `n` one more run would come; None for too few runs.
+    """The range of counts out of `n` to expect from one more run; None for too few runs.
 
-    The narrowest pair with at most (1 - coverage) / 2 of the `predictive` law outside on each side.
+    The narrowest range with at most (1 - coverage) / 2 of the `predictive` distribution outside on each side.
     """
     import numpy as np
 
@@ -149,10 +153,10 @@ def foreseen(
 def log_likelihood(
     printed: tuple[int, int], n: int, won: Sequence[int], lost: Sequence[int], played: Sequence[int]
 ) -> float:
-    """How well runs that won and lost so many games explain a run that won and lost `printed` of `n`, the rest drawn.
+    """The natural logarithm of how well runs with known wins and losses explain a run that won and lost `printed` of
+    `n` games and drew the rest.
 
-    Natural logarithm. Losses are judged among the games that were not won, so that both numbers count without being
-    counted twice.
+    Losses are judged among the games that were not won, so that both numbers count without being counted twice.
     """
     import math
 

@@ -1,8 +1,8 @@
-"""Studies beyond the paper of 2007: the same evolution in several ways, side by side over the same seeds.
+"""Studies beyond the paper of 2007: several variations ("ways") of the same evolution over the same seeds.
 
-`readings`: does it matter how the paper is read? One option at a time is not as printed. `distribution`: the paper's
-tables as they come out over many seeds, and which reading explains its numbers best. `scaling`: what do larger
-populations and more generations bring? Tests are of the fittest of a generation.
+`readings`: does it matter how the paper is read? One option at a time differs from the printed text. `distribution`:
+the paper's tables over many seeds, and which reading explains its numbers best. `scaling`: what do larger populations
+and more generations bring? Tests are of the fittest individual of a generation.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Way = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Study:
-    """What is run, a way being the options of `hnefi evolve es` that differ from its defaults, and what is tested."""
+    """The runs and tests. A way consists of the options of `hnefi evolve es` that differ from its defaults."""
 
     name: str
     title: str
     ways: Mapping[str, Way]
-    """The first is what the others are compared with."""
+    """The others are compared with the first."""
     seeds: tuple[int, ...]
-    """At least two, each one more than the one before."""
+    """At least two consecutive numbers."""
     generations: int
     tested: tuple[int, ...]
-    """Generations, rising; the last one is the last of a run."""
+    """The tested generations in ascending order; the last one is the last of a run."""
     number: Mapping[int, int]
     """Matches of a test at each depth."""
     rules: tuple[str, ...] = ("hingston-original",)
     others: int | None = None
-    """How many of the seeds the ways but the first have; None: all."""
+    """The number of seeds of all ways except the first; None: all."""
     quick: bool = False
 
     def seeds_of(self, way: str) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ class Study:
         return self.number[cell.depth]
 
     def as_json(self) -> dict[str, Any]:
-        """What the results follow from."""
+        """Everything that determines the results."""
         found: dict[str, Any] = json.loads(
             json.dumps(
                 {
@@ -101,7 +101,7 @@ WAYS: Mapping[str, Way] = {
     "random-terminal": {"random_reading": "terminal"},
     "plies-200": {"ply_limit": 200},
 }
-"""Readings of the paper's text: the first is ours, each other one changes it at one place."""
+"""Readings of the paper's text: the first is ours, each of the others changes it in one place."""
 READINGS = Study(
     "readings",
     "Hingston 2007: one reading at a time",
@@ -122,7 +122,7 @@ DISTRIBUTION = Study(
         **WAYS,
         "start-equal": {
             "init_scale": 0
-        },  # what the first weights are in single precision: they decide nothing
+        },  # what the first weights are in single precision, where they have no effect
         "trained-with-simple": {"opponent": "simple"},
     },
     seeds=tuple(range(1001, 1101)),
@@ -148,7 +148,7 @@ STUDIES = {study.name: study for study in (READINGS, DISTRIBUTION, SCALING)}
 
 
 def quick(study: Study) -> Study:
-    """The whole chain in seconds; it says nothing."""
+    """A version of the whole study that takes seconds; its results mean nothing."""
     few = dict(list(study.ways.items())[:2])
     return replace(
         study,
@@ -182,8 +182,8 @@ def read_study(folder: Path) -> Study:
 
 
 def finished(folder: Path, study: Study) -> Study:
-    """The part of a study that can be reported on: rule sets and ways with at least two finished runs, the first of
-    their seeds, in all rule sets alike. ExperimentError as long as there are none of the first way."""
+    """The part of a study that can be reported: ways with at least two finished runs, for their first seeds, the same
+    in all rule sets. ExperimentError if the first way has too few."""
 
     def count(rules: str, way: str) -> int:
         last = measuring.archived(study.generations)
@@ -206,12 +206,12 @@ def finished(folder: Path, study: Study) -> Study:
 
 
 FEWEST = 2
-"""One run says nothing of the spread."""
+"""One run says nothing about the spread."""
 
 
 def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False, backend: str = "") -> int:
-    """Run, or finish, every evolution; the exit code of the first that did not come to its end. They tell themselves
-    how they go."""
+    """Start or continue every evolution; returns the exit code of the first that did not finish. Evolutions show their
+    own progress."""
     from hnefi.tools.evolve import command
 
     for name, way in study.ways.items():
@@ -228,7 +228,7 @@ def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False, backen
 
 
 def games_a_generation(way: Way) -> int:
-    """Games that a way plays in each generation."""
+    """Games per generation of a way."""
     from hnefi.tools.evolve.options import of
 
     said = {name: option.default for name, option in of("es").items()} | dict(way)

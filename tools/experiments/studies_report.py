@@ -1,4 +1,4 @@
-"""The report of a study: a table, curves over generations and over games, every seed visible."""
+"""The report of a study: a table, and curves over generations and over games that show every seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .studies import OPPONENTS, Run, Study, games_a_generation
 
 
 def shares(study: Study, results: Results, way: str, generation: int, opponent: str) -> list[float]:
-    """Per cent of matches won, by seed."""
+    """The percentage of matches won, by seed."""
     found = (
         results[Cell(Run(study.rules[0], way, seed), generation, opponent, 1)] for seed in study.seeds_of(way)
     )
@@ -25,14 +25,15 @@ def shares(study: Study, results: Results, way: str, generation: int, opponent: 
 
 
 def late(study: Study, results: Results, way: str, opponent: str) -> list[float]:
-    """The same, the mean of the tested generations of the last third: the fittest of one is mostly lucky."""
+    """The same as the mean over the tested generations in the last third, because the fittest of a single one is mostly
+    lucky."""
     generations = [generation for generation in study.tested if 3 * generation >= 2 * study.generations]
     columns = [shares(study, results, way, generation, opponent) for generation in generations]
     return [mean(column) for column in zip(*columns, strict=True)]
 
 
 def table(study: Study, results: Results) -> list[list[str]]:
-    """Every way against every opponent, and how it differs from the first way."""
+    """Every way against every opponent, and its difference from the first way."""
     base = next(iter(study.ways))
     rows = [["way", "games a run", *OPPONENTS, f"against Simple, more than {base}"]]
     for way, options in study.ways.items():
@@ -49,7 +50,7 @@ def table(study: Study, results: Results) -> list[list[str]]:
 
 
 def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], command: str) -> Path:
-    """Write `report.md` and the numbers as CSV; the report's path."""
+    """Write `report.md` and the numbers as CSV; returns the report's path."""
     rows = table(study, results)
     lines = [
         *report.head(study.title, command, quick=study.quick),
@@ -116,7 +117,7 @@ def draw(folder: Path, study: Study, results: Results, *, png: bool = False) -> 
 
 
 def heading(study: Study, opponent: str) -> tuple[str, str]:
-    """What a figure shows."""
+    """The title lines of a figure."""
     return (
         f"{'QUICK  ' if study.quick else ''}{study.title}",
         (

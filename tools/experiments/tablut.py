@@ -1,12 +1,12 @@
 """The experiments of "Tablut Game AI with Temporal Difference Learning", over several seeds, in two readings.
 
-`text` is what is printed; `coded` is what its author's program does, played clean-room: whole lines are captured, the
-random player of `games/tafl/random_slide.py`, features as it computes them, and learning that never sees a result. Its
-search deeper than a ply scores positions in which its own first move is missing: every first move is worth the same,
-and it makes any. There that player is the uniform random one. `blind` is the text with one thing less: players do not
-see that a move ends the game, and ask their evaluation about finished positions as about all others.
+`text` is the printed text; `coded` is what its author's program does, reimplemented from a description: whole lines are
+captured, Random is the player of `games/tafl/random_slide.py`, features are computed its way, and learning never sees a
+result. Beyond one ply, the program's search scores positions in which its own first move is missing, so that all first
+moves are worth the same and it makes any; that player is replaced by the uniform random one. `blind` is the text minus
+one thing: players do not see that a move ends the game, and evaluate finished positions like all others.
 
-Runs: a player learns from 1,000 games, for each kind and each seed. Tests: rows of games, played once and written down.
+Runs: a player learns from 1,000 games, for each kind and each seed. Tests: rows of games, played once and saved.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GENERATIONS, GAMES = 10, 100
 
 
 class Kind(NamedTuple):
-    """What one kind of run has of its own: the variant, and options of `hnefi evolve td`."""
+    """The properties of a kind of run: the variant, and options of `hnefi evolve td`."""
 
     variant: str
     options: tuple[str, ...]
@@ -49,13 +49,13 @@ KINDS: Mapping[str, Kind] = {
     "features": Kind(SMALL, (*WHITE, "--network", "linear-tablut")),
     "features-9": Kind(LARGE, (*WHITE, "--network", "linear-tablut")),
 }
-"""Every kind of run. Free choices: exploration in one move of ten, a rate from 0.1 down to 0.01, no traces."""
+"""Every kind of run. We chose exploration in one move of ten, a rate from 0.1 down to 0.01, and no traces."""
 
 
 class Row(NamedTuple):
-    """A row of games. `white` and `black` are players: `random`, `random-coded`, `minimax:READING` (its fixed features
-    and tuned weights), or `net:KIND` (the last of a run), `first:KIND` (what it began with), `turned:KIND` (the other
-    side's chance is maximised), each with `@PLIES` for how far it looks and `!` behind all if it does not see ends."""
+    """A row of games. `white` and `black` are players: `random`, `random-coded`, `minimax:READING` (the fixed features
+    and tuned weights), `net:KIND` (the last network of a run), `first:KIND` (the one it began with) or `turned:KIND`
+    (maximises the other side's chance), each followed by `@PLIES` for its depth, and by `!` if it does not see ends."""
 
     name: str
     variant: str
@@ -72,7 +72,7 @@ class Row(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """Plies that the player who looks further ahead looks."""
+        """The larger of the two players' depths."""
         return max(int(player.rstrip("!").partition("@")[2] or 1) for player in (self.white, self.black))
 
 
@@ -126,7 +126,7 @@ ROWS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """What is run and tested. `share` of the games of every row are played."""
+    """The runs and tests. Of every row a share `share` of the games is played."""
 
     seeds: tuple[int, ...] = tuple(range(201, 211))
     generations: int = GENERATIONS
@@ -141,31 +141,31 @@ class Plan:
                 yield Test(row, seed, max(2, round(row.games * self.share)))
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as `plan.json` has it; `read_plan` reads it back."""
+        """The plan as in `plan.json`; `read_plan` reads it back."""
         text: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return {"experiment": NAME, **text}
 
 
 QUICK = Plan(seeds=(1, 2), generations=2, generation_games=20, share=0.02, quick=True)
-"""A small version: it shows that everything works and says nothing about the paper."""
+"""A small version: it shows that everything works, but says nothing about the paper."""
 
 
 class Test(NamedTuple):
-    """One test: the games of a row, of one seed where it has any."""
+    """One test: the games of a row, for one seed if it depends on seeds."""
 
     row: Row
     seed: int
     games: int
 
     def key(self) -> str:
-        """What the random streams of its games follow from; also its name in `tests.jsonl`."""
+        """The key of its games' random streams; also its name in `tests.jsonl`."""
         return f"{self.row.name} {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How the games of a test ended: wins of white and of black, draws, plies of all games together, how many different
-    games there were, and games by winner and reason (`w corner`)."""
+    """Results of a test's games: wins of white and of black, draws, plies of all games together, the number of
+    different games, and games by winner and reason (`w corner`)."""
 
     white: int
     black: int
@@ -180,7 +180,7 @@ class Played:
         return self.white + self.black + self.drawn
 
     def plus(self, other: Played) -> Played:
-        """Both together, as one test."""
+        """The sum of both, as one test."""
         return Played(
             self.white + other.white,
             self.black + other.black,
@@ -195,7 +195,7 @@ Results = Mapping[Test, Played]
 
 
 def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend: str = "") -> int:
-    """Run, or finish, every run; the exit code of the first that did not come to its end."""
+    """Start or continue every run; returns the exit code of the first that did not finish."""
     from hnefi.tools.evolve import command
 
     for name, kind in KINDS.items():
@@ -209,7 +209,7 @@ def evolve(folder: Path, plan: Plan, jobs: int, *, plain: bool = False, backend:
 
 
 def run_folder(folder: Path, kind: str, seed: int) -> Path:
-    """Where the run of a kind and a seed is kept in an experiment's folder."""
+    """The folder of the run of a kind and a seed within an experiment's folder."""
     return folder / "runs" / kind / f"seed-{seed}"
 
 
@@ -263,7 +263,7 @@ def _player(folder: Path, plan: Plan, test: Test, text: str, variant: Any) -> An
     evaluator = files.load(archive / f"gen-{generation:04}.safetensors", variant, any_rules=True)
     arrays = dict(evaluator.arrays)
     if word == "turned":
-        # The value is the attackers' chance; to maximise the defenders' is to turn its sign.
+        # The value is the attackers' chance; changing its sign maximises the defenders'.
         arrays = {name: -array if name.startswith("output") else array for name, array in arrays.items()}
     net = evaluator.network
     return Contestant("minimax", depth, net.record(variant, net.join(variant, arrays)), unseen=blind)
@@ -274,15 +274,15 @@ OPENING = 20
 
 
 class Branching(NamedTuple):
-    """Moves of a position in the first ten turns: the legal ones, in random games; and those that alpha-beta looks at,
-    as in a uniform tree with as many nodes as the hand-tuned player visits in three plies against itself."""
+    """Moves per position in the first ten turns: legal ones in random games, and those that alpha-beta examines, as the
+    width of a uniform tree with as many nodes as the hand-tuned player visits in three plies against itself."""
 
     legal: float
     searched: float
 
 
 def branching(name: str, games_played: int) -> Branching:
-    """The means of so many games of a variant."""
+    """The means over `games_played` games of a variant."""
     import numpy as np
 
     from hnefi.engine import games
@@ -309,7 +309,7 @@ def branching(name: str, games_played: int) -> Branching:
 
 
 def width(nodes: float) -> float:
-    """The number of moves in every position of a tree of three plies with so many nodes, the root not counted."""
+    """The width of a uniform tree of three plies with `nodes` nodes, without the root."""
     import numpy as np
 
     roots = np.roots([1, 1, 1, -nodes])
@@ -317,7 +317,7 @@ def width(nodes: float) -> float:
 
 
 def read_results(folder: Path, plan: Plan) -> dict[Test, Played]:
-    """The tests done so far; ExperimentError for a line that is none of them."""
+    """The tests so far; ExperimentError for a line that is not a test of the plan."""
     known = {test.key(): test for test in plan.tests()}
     found: dict[Test, Played] = {}
 
@@ -332,7 +332,8 @@ def read_results(folder: Path, plan: Plan) -> dict[Test, Played]:
 
 
 def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
-    """Play every test that is missing; all results. Finished tests are kept whatever happens."""
+    """Play every test that is missing; returns all results. They are saved one by one, so that an interrupt loses
+    nothing."""
     from ..common.workers import carried_out, in_threads
 
     results = read_results(folder, plan)
@@ -342,7 +343,7 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = ""
     done = whole - sum(_cost(test) for test in missing)
     watch(done, whole)
     tasks: list[Callable[[], Played]] = [partial(play, folder, plan, test) for test in missing]
-    # Threads share what is compiled; kernels leave the interpreter's lock alone.
+    # Threads share compiled code, and kernels release the GIL.
     threads = jobs <= 2 and not backend
     finished = in_threads(tasks, jobs) if threads else carried_out(tasks, jobs, backend)
     for number, played in finished:
@@ -356,5 +357,5 @@ def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = ""
 
 
 def _cost(test: Test) -> int:
-    """In games of one ply, roughly."""
+    """The rough cost in games of one ply."""
     return test.games * (300 if test.row.depth > 1 else 1)

@@ -1,4 +1,4 @@
-"""The report on Tablut by temporal differences: the document's table beside ours, claims, curves."""
+"""The report on Tablut by temporal differences: the document's table and ours, claims, curves."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from .tablut import (
 )
 
 EARLY = 300
-"""Games of training of which the paper tells how many were won."""
+"""The first games of training, for which the paper says how many were won."""
 BRANCHING_GAMES = 20
 
 
 class Printed(NamedTuple):
-    """A row of the document's table: per cent of 1,000 games (10,000 on 9 x 9), and mean turns; and which of our rows
-    are read beside it."""
+    """A row of the document's table: percentages of 1,000 games (10,000 on 9 x 9) and mean turns; and our rows to
+    compare with it."""
 
     name: str
     white: float | None
@@ -44,8 +44,8 @@ class Printed(NamedTuple):
     ours: tuple[str, ...]
     games: int = 1000
     program: tuple[float, float, float, float] | None = None
-    """White, black, drawn and turns of the author's program when it is run; 20 games of minimax against itself, 40 at
-    three plies."""
+    """White, black, drawn and turns from running the author's program; 20 games of minimax against itself, 40 at three
+    plies."""
 
 
 TABLE = (
@@ -92,7 +92,7 @@ MORE = {
         "features 7x7", "features 7x7 on 9x9", "features 9x9", "features untrained 9x9",
     ),
 }  # fmt: skip
-"""What the document asks or claims without a number."""
+"""Questions and claims of the document without a number."""
 
 READINGS = (
     ("who begins", "not said", "white, as in the program", "the same"),
@@ -149,7 +149,7 @@ def merged(results: Results, plan: Plan, name: str) -> tuple[list[Played], Playe
 
 
 def _cells(found: Sequence[Played], total: Played) -> list[str]:
-    """White, black, drawn, turns, and by what white and black won."""
+    """White, black, drawn, turns, and how white and black won."""
     cells = []
     for part in ("white", "black", "drawn"):
         shares = [100 * getattr(played, part) / played.games for played in found]
@@ -159,7 +159,7 @@ def _cells(found: Sequence[Played], total: Played) -> list[str]:
 
 
 def _share(shares: Sequence[float], pooled: float, games: int) -> str:
-    """Mean, range of the seeds, interval; without seeds Wilson's interval alone."""
+    """Mean, range over seeds, interval; without seeds only Wilson's interval."""
     if len(shares) > 1:
         return cell(shares)
     low, high = wilson(pooled * games / 100, games) or (0.0, 1.0)
@@ -167,7 +167,7 @@ def _share(shares: Sequence[float], pooled: float, games: int) -> str:
 
 
 def by(total: Played, winner: str) -> str:
-    """`captures 61 %, corner 39 %`: how a side has won."""
+    """`captures 61 %, corner 39 %`: how a side won."""
     won = {key[2:]: number for key, number in total.reasons.items() if key[0] == winner}
     whole = sum(won.values())
     words = {
@@ -181,7 +181,7 @@ def by(total: Played, winner: str) -> str:
 
 
 def inside(printed: Printed, found: Sequence[Played]) -> str:
-    """Whether the printed shares could be another run of ours: within what the seeds, or chance, allow."""
+    """Whether the printed shares could come from another run of ours, given the spread of seeds and chance."""
     parts = {"white": printed.white, "black": printed.black, "drawn": printed.drawn}
     missed = []
     for part, share in parts.items():
@@ -199,7 +199,7 @@ def inside(printed: Printed, found: Sequence[Played]) -> str:
 
 
 def table(results: Results, plan: Plan) -> Iterator[list[str]]:
-    """The document's table, each of its rows above what the author's program does, and ours."""
+    """The document's table, with the author's program and our rows below each of its rows."""
     yield ["row", *COLUMNS, "the paper is"]
     for printed in TABLE:
         shown = ["–" if part is None else f"{part:g}" for part in printed[1:5]]
@@ -212,7 +212,7 @@ def table(results: Results, plan: Plan) -> Iterator[list[str]]:
 
 
 def more(results: Results, plan: Plan) -> Iterator[list[str]]:
-    """What has no number in the document."""
+    """Results without a number in the document."""
     yield ["question", "row", *COLUMNS]
     for question, names in MORE.items():
         for name in names:
@@ -307,7 +307,7 @@ def claims(results: Results, plan: Plan) -> Iterator[tuple[str, str, str]]:
 
 
 def _cost(white: tuple[float, float] | None) -> str:
-    """What it costs white to share a net, from the interval of the difference."""
+    """The cost for white of sharing a network, from the interval of the difference."""
     if white is None:
         return "too few seeds"
     if white[1] >= 0:
@@ -316,7 +316,7 @@ def _cost(white: tuple[float, float] | None) -> str:
 
 
 def draw(folder: Path, plan: Plan, results: Results, *, png: bool = False) -> list[Path]:  # noqa: ARG001 - one form
-    """How the games of training went, by hundreds."""
+    """Draw the results of training games, by hundreds of games."""
     named = {
         "TD(0)": "white", "TD(0.7)": "white-lambda", "TD(0), blind": "white-blind",
         "the program's recipe": "white-coded",
@@ -343,7 +343,7 @@ def draw(folder: Path, plan: Plan, results: Results, *, png: bool = False) -> li
 
 
 def branches(plan: Plan) -> Iterator[list[str]]:
-    """How many moves there are, and how many alpha-beta looks at."""
+    """The number of legal moves, and of those that alpha-beta examines."""
     yield ["board", "moves: paper", "moves", "with alpha-beta: paper", "with alpha-beta"]
     for name, board, moves, searched in ((SMALL, "7 x 7", "42", "28"), (LARGE, "9 x 9", "61", "")):
         found = branching(name, max(2, round(BRANCHING_GAMES * plan.share)))
@@ -351,7 +351,7 @@ def branches(plan: Plan) -> Iterator[list[str]]:
 
 
 def early(folder: Path, plan: Plan, kind: str) -> str:
-    """Per cent of the first 300 games that were won while a kind of player learnt."""
+    """The percentage of the first 300 games that a kind of player won while learning."""
     last = max(1, EARLY // plan.generation_games)
     shares = []
     for seed in plan.seeds:
@@ -363,7 +363,7 @@ def early(folder: Path, plan: Plan, kind: str) -> str:
 
 
 def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], command: str) -> Path:
-    """Write `report.md` and the tables as CSV; the report's path."""
+    """Write `report.md` and the tables as CSV; returns the report's path."""
     learning = [["kind of run", "won, %"], *([kind, early(folder, plan, kind)] for kind in KINDS)]
     sections = [
         Section("table", "The table", "", list(table(results, plan))),
