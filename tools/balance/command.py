@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from .run import Runner
     from .searching import Found
 
-"""Seconds between two plain lines, at least."""
+"""Minimum seconds between two plain lines."""
 GAMES = {"table": 200, "diff": 600, "search": 0}
 """Games of each rule set and player by default."""
 SEARCHER = "default-2026.1@400"
-"""The players of a search where none are named."""
+"""The player of a search by default."""
 EXAMPLES = (
     "brandubh tablut-linnaeus --games 100 --out fair",
     "all --players random-terminal,simple,default-2026.1@400 --jobs 2 --out everything",
@@ -59,7 +59,7 @@ plies.
 
 
 def main(argv: list[str]) -> int:
-    """Play or report; 0 when done, 1 when interrupted, 2 for what cannot be done."""
+    """Play or report; 0 when done, 1 if interrupted, 2 for anything impossible."""
     from .entrants import BalanceError
 
     try:
@@ -152,7 +152,7 @@ def _start(argv: list[str]) -> int:
 
 
 def _flag(term: str) -> str:
-    """The flag of one term of a search; `pairs` are of switches, where other commands mean games."""
+    """The flag of a term of a search; `pairs` are pairs of switches, while in other commands they are games."""
     return "--doubles" if term == "pairs" else f"--{term.replace('_', '-')}"
 
 
@@ -165,7 +165,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(given: argparse.Namespace, told: Mapping[str, int]) -> Plan:
-    """What the command line asks for; BalanceError for what cannot be."""
+    """The plan that the command line asks for; BalanceError if it is impossible."""
     from hnefi.engine.wording import shorten
 
     from . import entrants, strength
@@ -204,7 +204,7 @@ def _plan(given: argparse.Namespace, told: Mapping[str, int]) -> Plan:
 
 
 def _chosen(words: Sequence[str], path: str | None = None) -> list[Entrant]:
-    """The rule sets that the words of a command line name; `all`, `people` and `points` are sets of them."""
+    """The rule sets named on the command line; `all`, `people` and `points` each name several."""
     from . import entrants, people
 
     sets = {"all": lambda: entrants.everything(path), "people": people.entrants, "points": entrants.points}
@@ -250,7 +250,7 @@ def _report(argv: list[str]) -> int:
 
 
 def _conduct(folder: Path, plan: Plan, given: argparse.Namespace) -> int:
-    """Everything that is missing, then the report."""
+    """Play everything that is missing, then write the report."""
     from ..common.live import Live
     from ..common.workers import cores
     from . import searching
@@ -319,7 +319,7 @@ def _sayable() -> bool:
 
 
 class _Progress:
-    """How a run goes: a live line on a terminal, else a line now and then."""
+    """Progress of a run: a live line on a terminal, else a line now and then."""
 
     def __init__(self, live: Live) -> None:
         self._live = live

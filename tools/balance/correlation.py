@@ -1,4 +1,4 @@
-"""Do two lists put things in the same order? Rank correlations with ties, and how sure they are.
+"""Do two lists put things in the same order? Rank correlations with ties, and their uncertainty.
 
 C. Spearman, "The proof and measurement of association between two things" (1904); M. G. Kendall, "The treatment of
 ties in ranking problems" (1945): tau-b. Weights: as for Pearson's correlation, of weighted ranks.
@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 
 RESAMPLES = 4000
 FEWEST = 5
-"""Rows of which an interval is given: drawing four again shows little but themselves."""
+"""Rows needed for an interval: resampling four shows little but the four themselves."""
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """The place of each value from 1 on; equal ones share the mean of their places."""
+    """The rank of each value from 1; equal values share the mean of their ranks."""
     order = sorted(range(len(values)), key=values.__getitem__)
     found = [0.0] * len(values)
     first = 0
@@ -31,7 +31,7 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 
 def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """The correlation of the ranks; None where one list has no order."""
+    """The correlation of the ranks; None if all values of a list are equal."""
     a, b = ranks(one), ranks(other)
     middle = (len(a) + 1) / 2
     over = sum((x - middle) * (y - middle) for x, y in zip(a, b, strict=True))
@@ -40,8 +40,8 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 
 def weighted_spearman(one: Sequence[float], other: Sequence[float], weights: Sequence[float]) -> float | None:
-    """The correlation of the ranks with rows that count more or less: a row's rank is the weight below it and half of
-    what it shares. Equal weights give `spearman`. None where one list has no order."""
+    """The correlation of the ranks with weighted rows: a row's rank is the weight below it plus half of the weight at
+    the same value. Equal weights give `spearman`. None if all values of a list are equal."""
     a, b = (_weighted_ranks(values, weights) for values in (one, other))
     total = sum(weights)
     if not total:
@@ -56,7 +56,7 @@ def weighted_spearman(one: Sequence[float], other: Sequence[float], weights: Seq
 
 
 TINY = 1e-12
-"""A spread of ranks, as a part of the greatest one, that is left of rounding."""
+"""A spread of ranks, relative to the largest one, that is only rounding error."""
 
 
 def _weighted_ranks(values: Sequence[float], weights: Sequence[float]) -> list[float]:
@@ -72,10 +72,10 @@ def _centred(values: Sequence[float], weights: Sequence[float]) -> list[float]:
 def perfect(
     values: Sequence[float], errors: Sequence[float], weights: Sequence[float], draws: int = RESAMPLES
 ) -> tuple[float, float, float] | None:
-    """What somebody who knows the truth gets, weighted: the mean of `weighted_spearman` between the values and values
-    that miss them by their standard errors, and between which ends 95 % of it lie. None where the values have no order.
+    """The weighted correlation that somebody who knows the truth would get: the mean of `weighted_spearman` between the
+    values and values with random errors of their standard errors, and its 95 % interval. None if all values are equal.
 
-    The values are taken for the truth. They spread more than it does, so this is rather too high.
+    The values are taken for the truth. They spread more than the truth, so the result is rather too high.
     """
     draw = random.Random(2007)
     found = []
@@ -91,7 +91,7 @@ def perfect(
 
 
 def kendall(one: Sequence[float], other: Sequence[float]) -> float | None:
-    """tau-b: pairs in the same order less pairs in opposite order, ties taken out; None where one list has no order."""
+    """tau-b: pairs in the same order minus pairs in opposite order, without ties; None if one list is all equal."""
     agree = tied_one = tied_other = pairs = 0
     for i in range(len(one)):
         for j in range(i):
@@ -111,10 +111,10 @@ def _sign(x: float) -> int:
 def bootstrap(
     measure: Callable[..., float | None], *columns: Sequence[float], resamples: int = RESAMPLES
 ) -> tuple[float, float] | None:
-    """The 95 % interval of a measure of some columns, by percentiles when rows are drawn again; None of fewer than
-    `FEWEST` rows.
+    """The 95 % percentile interval of a measure of some columns from resampling rows; None for fewer than `FEWEST`
+    rows.
 
-    Draws in which a list has no order say nothing and are left out.
+    Samples in which all values of a list are equal say nothing and are left out.
     """
     n = len(columns[0])
     if n < FEWEST:

@@ -1,9 +1,9 @@
-"""Rule sets that are judged: variants by name, variants with switches changed, and named sets of them.
+"""Rule sets to judge: variants by name, variants with changed switches, and named sets of them.
 
 copenhagen                         a shipped variant
 my-own.toml                        a file
-copenhagen+shieldwall=off          with switches changed, each behind a plus
-copenhagen+start=ROWS              with another start position, whose size is that of the board
+copenhagen+shieldwall=off          with changed switches, each after a plus
+copenhagen+start=ROWS              with another start position, which also sets the size of the board
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ START = "start"
 
 
 class BalanceError(ValueError):
-    """Something in a command line or a folder that cannot be: what was found, and what was expected."""
+    """A command line or a folder is wrong; the message says what was found and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entrant:
     """A rule set and its label in tables and logs.
 
-    `base` is the label of the rule set that it is compared with: wherever its openings can be played here, they are.
+    `base` is the label of the rule set that it is compared with, whose openings are used here if they can be played.
     """
 
     label: str
@@ -56,8 +56,8 @@ class Entrant:
 
     @classmethod
     def from_json(cls, read: Mapping[str, Any]) -> Entrant:
-        """The entrant that `as_json` wrote; KeyError, TypeError or ValueError if it is none, or its rules are others
-        today."""
+        """The entrant that `as_json` wrote; KeyError, TypeError or ValueError if it is not one, or if its rules
+        have changed since."""
         variant = Variant.build(read["name"], read["start"], read["rules"])
         if variant.hash != read["hash"]:
             raise ValueError(
@@ -67,7 +67,7 @@ class Entrant:
 
 
 def parse(word: str, path: str | None = None) -> Entrant:
-    """The rule set that a word means; BalanceError otherwise."""
+    """The rule set that a word names; BalanceError otherwise."""
     name, *changes = word.split("+")
     try:
         found = load(name) if name.endswith(".toml") else games.find(name, path)
@@ -79,7 +79,7 @@ def parse(word: str, path: str | None = None) -> Entrant:
 
 
 def changed(variant: Variant, changes: Iterable[str]) -> Variant:
-    """A variant with `switch=value` carried out for each change; BalanceError for one that cannot be."""
+    """A variant with each change `switch=value` applied; BalanceError for an impossible one."""
     rows, switches = variant.rows, dict(variant.rules.changes())
     for change in changes:
         name, equals, value = change.partition("=")
@@ -98,7 +98,7 @@ def changed(variant: Variant, changes: Iterable[str]) -> Variant:
 
 
 def is_change(word: str) -> bool:
-    """Whether a word of the command line says `SWITCH=VALUE`, or several with a plus between them."""
+    """Whether a word of the command line is `SWITCH=VALUE`, or several of these joined by plus signs."""
     return "=" in word.partition("+")[0]
 
 
@@ -108,7 +108,7 @@ def differences(first: Variant, second: Variant) -> list[tuple[str, str, str]]:
 
 
 def compared(base: Entrant, words: Sequence[str], path: str | None = None) -> list[Entrant]:
-    """The base and what it is compared with: switches changed in it, or variants of their own."""
+    """The base and the rule sets to compare with it: changed switches, or other variants."""
     found = [base]
     for word in words:
         if is_change(word):
@@ -123,7 +123,7 @@ def compared(base: Entrant, words: Sequence[str], path: str | None = None) -> li
 
 
 def points() -> list[Entrant]:
-    """The points in which rule sets differ by the paper of 2007, each switched alone in its original rules."""
+    """The points in which rule sets differ according to the paper of 2007, each changed alone in its original rules."""
     table = tomllib.loads(POINTS.read_text())
     base = parse(table["base"])
     found = [base]

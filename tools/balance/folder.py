@@ -1,7 +1,7 @@
-"""The folder of a run: what is played, every finished game, and the openings. One process writes.
+"""The folder of a run: its plan, every finished game, and the openings. One process writes.
 
-plan.json        what is played; another plan in the same folder is refused
-games.jsonl      a line for each finished piece of work: rule set, player, pool, version, games
+plan.json        the plan; a different plan in the same folder is refused
+games.jsonl      a line for each finished job: rule set, player, pool, version, games
 openings.jsonl   a line for each rule set and pool: its openings as moves
 report.md, report.json, cells.csv, figures/
 """
@@ -26,7 +26,7 @@ FORMAT = 1
 
 
 class Key(NamedTuple):
-    """Games of one rule set by one player. Pools are games that have nothing to do with each other."""
+    """Games of one rule set by one player. Games of different pools are independent of each other."""
 
     entrant: str
     player: str
@@ -35,8 +35,8 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is played. `kind` is `table`, `diff` or `search`; `games` is for each rule set and player, `strongest` for
-    the last player; `search` holds the terms of a search (`searching.Terms`)."""
+    """The plan of a run. `kind` is `table`, `diff` or `search`; `games` is the number for each rule set and player,
+    `strongest` that for the last player; `search` has the terms of a search (`searching.Terms`)."""
 
     kind: str
     entrants: tuple[Entrant, ...]
@@ -48,7 +48,7 @@ class Plan:
     search: Mapping[str, int] = field(default_factory=dict)
 
     def strengths(self) -> list[Strength]:
-        """The players, weak ones first; BalanceError if one is not there any more."""
+        """The players, weak ones first; BalanceError if one no longer exists."""
         return [strength.parse(word) for word in self.players]
 
     def entrant(self, label: str) -> Entrant:
@@ -56,11 +56,11 @@ class Plan:
         return next(entrant for entrant in self.entrants if entrant.label == label)
 
     def games_of(self, player: str) -> int:
-        """How many games this player plays of each rule set."""
+        """The number of games that this player plays of each rule set."""
         return self.strongest if player == self.players[-1] else self.games
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as `plan.json` holds it; `read_plan` reads it back."""
+        """The plan as in `plan.json`; `read_plan` reads it back."""
         return {
             "format": FORMAT,
             "kind": self.kind,
@@ -102,12 +102,14 @@ def read_plan(folder: Path) -> Plan:
 
 
 def prepare(folder: Path, plan: Plan) -> None:
-    """Make the folder, or find in it the same plan; BalanceError names what differs."""
+    """Create the folder, or check that it has the same plan; BalanceError names the difference."""
     path = folder / PLAN
     try:
         durable.make_folder(folder)
         if not path.exists():
-            if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
+            if any(
+                entry.suffix != ".new" for entry in folder.iterdir()
+            ):  # left by a crash of the first attempt
                 raise BalanceError(f"{folder}: expected an empty folder, or one of hnefi balance: --out")
             durable.put(path, (json.dumps(plan.as_json(), indent=1) + "\n").encode())
             return
@@ -136,7 +138,7 @@ def games_in(results: Results, key: Key, count: int) -> list[Game]:
 
 
 class Log:
-    """`games.jsonl`: a line is written through before its games count; a line torn by a crash is cut off."""
+    """`games.jsonl`: a line is synced to disk before its games count; a line cut short by a crash is removed."""
 
     def __init__(self, folder: Path, version: str = "") -> None:
         self._path = folder / GAMES
@@ -144,7 +146,7 @@ class Log:
         self.versions: set[str] = set()
 
     def read(self) -> Results:
-        """All games so far; BalanceError for a line that we did not write."""
+        """All games so far; BalanceError for a line that we cannot have written."""
         found: Results = {}
         for number, line in enumerate(durable.whole_lines(self._path), 1):
             try:
@@ -162,7 +164,7 @@ class Log:
         return found
 
     def append(self, key: Key, played: Sequence[Game]) -> None:
-        """Write finished games through to the disk."""
+        """Append finished games and sync them to disk."""
         entry = {
             "rules": key.entrant, "player": key.player, "pool": key.pool, "version": self._version,
             "games": played,
@@ -172,7 +174,7 @@ class Log:
 
 
 class Openings:
-    """`openings.jsonl`: what has once been found is not sought again. A later line of the same key replaces it."""
+    """`openings.jsonl`: saves searching again for openings. A later line with the same key replaces an earlier one."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / OPENINGS
@@ -188,12 +190,12 @@ class Openings:
                 ) from None
 
     def get(self, entrant: str, pool: int, count: int) -> list[Opening] | None:
-        """The openings, if `count` or more were once asked for; there may be fewer in the game."""
+        """The openings, if `count` or more were ever requested; the game may have fewer."""
         asked, found = self._found.get((entrant, pool), (0, []))
         return found[:count] if asked >= count else None
 
     def put(self, entrant: str, pool: int, count: int, openings: Sequence[Opening]) -> None:
-        """Write the openings through to the disk: all that were found where `count` were asked for."""
+        """Append the openings that were found when `count` were requested, and sync them to disk."""
         _append(
             self._path,
             {

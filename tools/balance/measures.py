@@ -1,9 +1,9 @@
 """What games between equal players say about a rule set: pure functions of finished games.
 
-*Score* is the attackers' share of points, a draw being half of one; *advantage* the attackers' wins out of all games;
-*balance* 1 less the difference of both sides' shares of wins, draws in the denominator; *decisiveness* the share of
-games that somebody won. Intervals are of 95 %, Wilson's; that of the score treats a draw as half a win and is then
-wider than it need be.
+*Score* is the attackers' share of points, with half a point for a draw; *advantage* is the attackers' wins out of all
+games; *balance* is 1 minus the difference of both sides' shares of wins among all games; *decisiveness* is the share of
+games without a draw. Intervals are Wilson's 95 % intervals; that of the score treats a draw as half a win, which makes
+it wider than necessary.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """All about the games of one rule set and one player; None is what no game says."""
+    """Measures of the games of one rule set and one player; None where the games say nothing."""
 
     games: int
     attackers: int
@@ -57,7 +57,7 @@ class Measures:
 
 
 def measure(games: Sequence[Game]) -> Measures | None:
-    """The measures of some games; None of none."""
+    """The measures of some games; None without games."""
     n = len(games)
     if n == 0:
         return None
@@ -100,20 +100,19 @@ def _wilson(successes: float, n: int) -> Interval:
 
 
 def balance(score: float) -> float:
-    """1 less the difference of the shares of wins: with draws for half, that is 1 - |2 score - 1|."""
+    """1 minus the difference of the shares of wins, which is 1 - |2 score - 1|."""
     return 1.0 - abs(2.0 * score - 1.0)
 
 
 def balance_interval(score: Interval) -> Interval:
-    """The balances of the scores in an interval."""
+    """The interval of balances for an interval of scores."""
     low, high = sorted(map(balance, score))
     return low, 1.0 if score[0] <= 0.5 <= score[1] else high
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """By how much the attackers' score of one rule set is above that of another, over `pairs` of games that have the
-    same number."""
+    """The attackers' score of one rule set minus that of another, over `pairs` pairs of games with the same number."""
 
     pairs: int
     difference: float
@@ -121,15 +120,16 @@ class Shift:
 
     @property
     def certain(self) -> bool:
-        """Whether the interval leaves out nought."""
+        """Whether the interval excludes 0."""
         return not self.interval[0] <= 0.0 <= self.interval[1]
 
 
 def shift(base: Sequence[Game], other: Sequence[Game]) -> Shift | None:
-    """The difference over games of the same number, with the 95 % interval of a mean of pairs; None of fewer than two.
+    """The difference over games of the same number, with the 95 % interval of a mean over pairs; None for fewer than
+    two.
 
-    Games of one number begin alike wherever both rule sets allow it, and differences of pairs need no more of it than
-    that pairs do not depend on each other.
+    Games of the same number begin alike if both rule sets allow it. The interval only requires pairs to be independent
+    of each other.
     """
     first, second = ({game.number: game.score for game in games} for games in (base, other))
     gaps = [second[number] - first[number] for number in first if number in second]

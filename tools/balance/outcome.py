@@ -1,4 +1,4 @@
-"""What the games of a run come to: measures of every rule set and player, and how they differ from their bases."""
+"""The outcome of a run: measures of every rule set and player, and differences from their bases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .measures import Measures, Shift, measure, shift
 from .searching import Found
 
 SHORT = 4
-"""Plies of a short opening at most."""
+"""Maximum plies of a short opening."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything that a run has found so far. `misfits` say which player cannot play what, and what nobody could play,
-    `borrowed` the rule sets that are judged by weights fitted for another variant: rule set -> variant."""
+    """Everything that a run has found so far. `misfits` are sentences about rule sets that some or all players cannot
+    play; `borrowed` maps rule sets that are judged by weights fitted for another variant to that variant."""
 
     plan: Plan
     cells: tuple[Cell, ...]
@@ -58,7 +58,7 @@ def summarize(
     versions: Sequence[str],
     folder: str,
 ) -> Outcome:
-    """What the games of a folder come to; rule sets and players that have none are left out."""
+    """The outcome of the games in a folder; rule sets and players without games are left out."""
     cells, shifts = [], []
     misfits = [
         f"{entrant.label}: a few random plies decide every game, so there are no openings"
@@ -115,7 +115,7 @@ def _halves(
 
 
 def command_of(plan: Plan, folder: str) -> str:
-    """The command that plays a plan again."""
+    """The command that reproduces a plan."""
     words = ["hnefi", "balance"]
     labels = [entrant.label for entrant in plan.entrants]
     if plan.kind == "search":
@@ -136,13 +136,13 @@ def command_of(plan: Plan, folder: str) -> str:
 
 
 def _word(entrant: Entrant) -> str:
-    """How a comparison names a rule set: its switches if it is its base with some changed."""
+    """The name of a rule set in a comparison: its changed switches if it is a modification of its base."""
     change = entrant.label.removeprefix(entrant.base)
     return change.removeprefix("+") if change != entrant.label else entrant.label
 
 
 def _sets(entrants: Sequence[Entrant]) -> list[str]:
-    """Labels, with the points of the paper by the name of their set: they have no other."""
+    """Labels; the points of the paper, which have no names of their own, appear as the name of their set."""
     named = {entrant.label for entrant in points()}
     words: list[str] = []
     for entrant in entrants:

@@ -1,9 +1,9 @@
-"""How often each side wins when others play, beside equal players of ours.
+"""How often each side wins in other people's games, compared with games of our equal players.
 
-`people.toml` and rank correlations are about games of people; nothing is fitted to that table, and rows whose rules or
-start position no source gives are listed as not compared. Tables 1 and 2 of P. Hingston, "Evolving Players for an
-Ancient Game: Hnefatafl" (2007), hold games of an evolved player against another, as many on each side, so that both
-sides together say what the rules favour.
+`people.toml` and the rank correlations are about games of people; nothing is fitted to that table, and rows whose rules
+or start position no source gives are listed as not compared. Tables 1 and 2 of P. Hingston, "Evolving Players for an
+Ancient Game: Hnefatafl" (2007), have games of an evolved player against another, with equally many on each side, so
+that both sides together show which one the rules favour.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .measures import Measures
 
 TABLE = Path(__file__).with_name("people.toml")
 COUNTED = 30
-"""Games from which on a row counts as counted."""
+"""Games from which a row counts as well-founded."""
 UNCOUNTED = 100
-"""Games that a row without a number is taken to have where errors are reckoned."""
+"""Games that a row without a number is assumed to have when computing errors."""
 FEWEST = 3
-"""Rows of which a correlation is worth printing."""
+"""Rows needed for a correlation to be worth printing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table; shares are per cent, `rules` is empty where the row cannot be compared."""
+    """One line of the table; shares are percentages, `rules` is empty if the row cannot be compared."""
 
     name: str
     rules: str
@@ -48,21 +48,21 @@ class Row:
 
     @property
     def score(self) -> float:
-        """The attackers' score, 0 to 1, among the games that ended."""
+        """The attackers' score, 0 to 1, in finished games."""
         draws = self.draws or 0.0
         return (self.attackers + draws / 2) / (self.attackers + self.defenders + draws)
 
     @property
     def error(self) -> float:
-        """The standard error of the score, as if all games had been decided, and one more been won by either side: so
-        that no row is certain."""
+        """The standard error of the score, as if all games had been decisive and each side had won one more, so that no
+        row is certain."""
         games = (self.games or UNCOUNTED) + 2
         share = (self.score * (games - 2) + 1) / games
         return math.sqrt(share * (1 - share) / games)
 
     @property
     def counted(self) -> bool:
-        """Whether there are enough games to compare with."""
+        """Whether there are enough games for a comparison."""
         return self.games is not None and self.games >= COUNTED
 
 
@@ -81,8 +81,8 @@ def _row(row: Mapping[str, object]) -> Row:
 
 
 def defenders_share(ratio: float) -> float:
-    """The defenders' share of decided games from the signed ratio of wins, the commoner winner's for one of the
-    other's, positive where defenders win more often."""
+    """The defenders' share of decisive games, from the ratio of the more frequent winner's wins to the other's, which
+    is positive if defenders win more often."""
     return ratio / (1 + ratio) if ratio > 0 else 1 / (1 - ratio)
 
 
@@ -94,10 +94,10 @@ def entrants() -> list[Entrant]:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far one player's games order the rows as people do; None where there is nothing to say.
+    """How well one player's games order the rows as people's do; None where that cannot be said.
 
-    `weighted` is Spearman's with rows by how much is known of people's score; `perfect` is what a judge who knew the
-    truth would get (`correlation.perfect`).
+    `weighted` is Spearman's correlation with rows weighted by the certainty of people's scores; `perfect` is what a
+    judge who knew the truth would get (`correlation.perfect`).
     """
 
     player: str
@@ -112,7 +112,7 @@ class Agreement:
 
 
 def compared(measured: Mapping[str, Measures], *, counted: bool) -> list[tuple[Row, Measures]]:
-    """The rows that a player's games say something of; `counted` leaves only those with enough games."""
+    """The rows with games of a player; with `counted` only those with enough games of people."""
     return [
         (row, measured[row.rules])
         for row in table()
@@ -121,7 +121,7 @@ def compared(measured: Mapping[str, Measures], *, counted: bool) -> list[tuple[R
 
 
 def agreement(player: str, measured: Mapping[str, Measures], *, counted: bool) -> Agreement:
-    """Rank correlations of the attackers' scores of people and of a player."""
+    """Rank correlations between the attackers' scores of people and those of a player."""
     pairs = compared(measured, counted=counted)
     theirs = [row.score for row, _ in pairs]
     ours = [found.score for _, found in pairs]
@@ -143,11 +143,12 @@ def agreement(player: str, measured: Mapping[str, Measures], *, counted: bool) -
 
 
 _perfect = lru_cache(maxsize=4)(correlation.perfect)
-"""The same for every player that has played the same rows."""
+"""Cached, because it is the same for all players that have played the same rows."""
 
 
 def weighing(scores: Sequence[float], errors: Sequence[float]) -> list[float]:
-    """Weights of rows, one on average: rows differ truly, too, so that one with many games does not count alone."""
+    """Weights of rows, 1 on average. They allow for true differences between rows, so that a row with many games does
+    not dominate."""
     middle = sum(scores) / len(scores)
     spread = sum((score - middle) ** 2 for score in scores) / (len(scores) - 1)
     found = [1 / (error**2 + spread) for error in errors]
@@ -162,11 +163,12 @@ PAPER_PLAYERS = {
     "simple-d2": (2, "simple"),
     "simple-d3": (3, "simple"),
 }
-"""Which of its rows is set beside which player of ours: who looks so far, and knows what its opponent knew."""
+"""The row of the paper (depth, opponent) for each of our players: one that looks as far and knows what the paper's
+opponent knew."""
 
 
 class Printed(NamedTuple):
-    """Games of one row of the paper by who won, the attackers first."""
+    """Games of one row of the paper by winner, attackers first."""
 
     attackers: int
     draws: int

@@ -1,8 +1,8 @@
-"""Openings of a rule set, and games between equal players from them; everything a game depends on is an argument.
+"""Openings of a rule set, and games between equal players from them; a game depends only on arguments.
 
-The k-th opening of a rule set is the same however many are asked for. One that is compared with another takes over
-the other's openings, so that game k begins alike in both; where an opening cannot be played, or decides the game at
-once, it has one of its own.
+The k-th opening of a rule set is the same however many are requested. A rule set that is compared with another uses the
+other's openings, so that game k begins alike in both; an opening that cannot be played, or that decides the game at
+once, is replaced by one of its own.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 MOST_PLIES = 400
-"""Plies after which an undecided game is a draw by the ply cap."""
+"""Plies after which a game is a draw by the ply cap."""
 LEAD = 100
-"""Centipawns from which a side is in the lead: less is level."""
+"""Centipawns from which a side is in the lead; less counts as even."""
 SEEDS = 1 << 32
 Opening = tuple[str, ...]
 AHEAD = 2
-"""Plies within which neither side may have a forced win where an opening is reused."""
+"""Plies within which neither side may have a forced win in a reused opening."""
 WINNERS = "ad="
 REASONS = frozenset(reason.value for reason in Reason)
 
 
 class Game(NamedTuple):
-    """One game. `winner` is `a`, `d` or `=`; plies, men taken and legal moves are those of the whole game, but for the
-    legal moves in the opening. `lead_changes` is None where the player's values are not of the engine's scale."""
+    """One game. `winner` is `a`, `d` or `=`; plies and men captured are those of the whole game, legal moves those
+    after the opening. `lead_changes` is None if the player's values are not on the engine's scale."""
 
     number: int
     winner: str
@@ -58,7 +58,7 @@ class Game(NamedTuple):
 
 
 def read(values: Sequence[Any]) -> Game:
-    """The game that a line of the log holds; ValueError if it holds none."""
+    """The game in a line of the log; ValueError if it has none."""
     try:
         game = Game(*values)
         whole = (game.number, game.plies, game.by_attackers, game.by_defenders)
@@ -85,7 +85,7 @@ class Task(NamedTuple):
 
 
 def play(task: Task) -> list[Game]:
-    """All games of a task; a game depends on its own number and opening, not on what else is played."""
+    """Play all games of a task; a game depends only on its own number and opening."""
     searcher = Searcher(task.player.settings)
     variant = task.entrant.variant
     return [
@@ -95,7 +95,7 @@ def play(task: Task) -> list[Game]:
 
 
 def game_seed(task: Task, number: int) -> int:
-    """What the player's random choices in a game follow from."""
+    """The seed of the player's random choices in a game."""
     return stream(task.seed, task.pool, task.entrant.variant.hash, task.player.label, number) % SEEDS
 
 
@@ -108,7 +108,7 @@ def play_one(
     seed: int,
     most_plies: int = MOST_PLIES,
 ) -> Game:
-    """One game of a player with itself."""
+    """Play one game of a player against itself."""
     searcher.configure(replace(player.settings, seed=seed))
     searcher.clear()
     position = after(variant, opening)
@@ -143,7 +143,7 @@ def after(variant: Variant, moves: Sequence[str]) -> Position:
 
 
 def _ahead(info: Info, side: int) -> int:
-    """The side that a search finds in the lead; -1 for none."""
+    """The side that is in the lead according to a search; -1 if neither is."""
     score = info.score
     if score.cp is not None:
         if abs(score.cp) < LEAD:
@@ -155,12 +155,12 @@ def _ahead(info: Info, side: int) -> int:
 
 
 def own_openings(variant: Variant, count: int, seed: int) -> list[Opening]:
-    """Up to `count` distinct openings of a rule set, as moves; fewer only where it has no more."""
+    """`count` distinct openings of a rule set, as moves, or fewer if it has no more."""
     return [tuple(map(move_name, position.moves)) for position in generate(variant, count, seed)]
 
 
 def shared_openings(variant: Variant, openings: list[Opening], seed: int) -> list[Opening]:
-    """The same openings for another rule set, with one of its own in place of each that is none there."""
+    """The same openings for another rule set, with one of its own in place of each that is unusable there."""
     searcher = Searcher(Settings(hash_mib=1, features="none"))
     good = [is_open(variant, opening, searcher) for opening in openings]
     spare = iter(own_openings(variant, good.count(False), seed) if not all(good) else [])

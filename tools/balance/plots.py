@@ -1,6 +1,6 @@
-"""Figures of a run: the attackers' score against strength for every rule set, and beside people.
+"""Figures of a run: the attackers' score against strength for every rule set, and compared with people.
 
-SVG, and PNG if wanted. Colour never is the only difference.
+SVG, and optionally PNG. Nothing is distinguished only by colour.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SCORE = Curve("attackers' score, 95 % interval", INK, "circle", width=1.4, size=
 
 
 def draw(outcome: Outcome, folder: Path, *, png: bool = False) -> list[Path]:
-    """Draw what there is into `folder`; the files, none without cells. `png` needs matplotlib."""
+    """Draw all figures into `folder`; returns the files, none without cells. `png` needs matplotlib."""
     if not outcome.cells:
         return []
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def _strength(outcome: Outcome) -> tuple[Sheet, float]:
     games = f"{outcome.plan.games} games a point"
     if outcome.plan.strongest != outcome.plan.games:
         games += f", {outcome.plan.strongest} of {players[-1]}"
-    # Slanting names of players may reach far to the left of their ticks.
+    # Slanted names of players may extend far to the left of their ticks.
     aside = max(width_of(player, SMALL) for player in players) * math.cos(math.radians(SLANT))
     left = max(LEFT, aside + MARGIN - 0.6 * WIDE / (len(players) + 0.2))
     width = max(460.0, left + across * (WIDE + GAP) + MARGIN)
@@ -112,7 +112,7 @@ def _strength(outcome: Outcome) -> tuple[Sheet, float]:
             [(i, 100 * m.score) for i, m in found], SCORE, [_reach(m.score_interval) for _, m in found]
         )
         panel.frame()
-        # Where no panel stands below, the players are named.
+        # Players are named where there is no panel below.
         last = place + across >= len(labels)
         named = [(i, player if last else "") for i, player in enumerate(players)]
         below = max(below, panel.ticks_below(named, turn=SLANT, size=SMALL))
@@ -122,7 +122,7 @@ def _strength(outcome: Outcome) -> tuple[Sheet, float]:
 
 
 def _people(outcome: Outcome) -> tuple[Sheet, float]:
-    """People's scores against the strongest player's, a number for each row with its name beside the picture."""
+    """People's scores against the strongest player's; rows are numbered, with their names beside the picture."""
     player = outcome.plan.players[-1]
     pairs = people.compared(outcome.of(player), counted=False)
     names = [f"{place} {row.name}" for place, (row, _) in enumerate(pairs, 1)]
@@ -159,6 +159,6 @@ def _people(outcome: Outcome) -> tuple[Sheet, float]:
 
 
 def _reach(interval: Interval) -> tuple[float, float]:
-    """An interval in per cent."""
+    """An interval as percentages."""
     low, high = interval
     return 100 * low, 100 * high

@@ -50,7 +50,7 @@ BORROWED = (
 
 
 def write(folder: Path, outcome: Outcome, drawn: Sequence[Path]) -> Path:
-    """Write report.md, report.json and cells.csv; the report's path. OSError if it cannot be."""
+    """Write report.md, report.json and cells.csv; returns the report's path. OSError if that fails."""
     durable.put(folder / DATA, (json.dumps(as_json(outcome), indent=1) + "\n").encode())
     rows = io.StringIO(newline="")
     csv.writer(rows).writerows(cell_rows(outcome))
@@ -206,7 +206,7 @@ def _described(outcome: Outcome) -> str:
 
 
 def score_rows(outcome: Outcome) -> list[list[str]]:
-    """A line for each rule set, a column for each player: the attackers' score, draws for half."""
+    """A line for each rule set, a column for each player: the attackers' score, with half a point for a draw."""
     rows = [["rules", *outcome.plan.players]]
     for entrant in outcome.plan.entrants:
         found = [outcome.at(entrant.label, player) for player in outcome.plan.players]
@@ -215,7 +215,7 @@ def score_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def strongest_rows(outcome: Outcome) -> list[list[str]]:
-    """The last player's games: what the attackers win, and how sure that is."""
+    """The last player's games: the attackers' wins with intervals."""
     rows = [
         [
             "rules",
@@ -249,7 +249,7 @@ def strongest_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def game_rows(outcome: Outcome) -> list[list[str]]:
-    """Everything else about the games, a line for each rule set and player."""
+    """All other measures of the games, a line for each rule set and player."""
     rows = [
         [
             "rules", "player", "games", "attackers/defenders/drawn %", "score", "95 %", "balance", "plies (median)",
@@ -284,7 +284,7 @@ def game_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def reason_rows(outcome: Outcome) -> list[list[str]]:
-    """Why the games of the last player ended, per cent, most frequent first."""
+    """Reasons for the end of the last player's games, as percentages, most frequent first."""
     rows = [["rules", "attackers win by", "defenders win by", "drawn by"]]
     for label, m in outcome.of(outcome.plan.players[-1]).items():
         said = [
@@ -300,7 +300,7 @@ def reason_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def opening_rows(outcome: Outcome) -> list[list[str]]:
-    """The last player's scores after short and after long openings: whether it matters where games begin."""
+    """The last player's scores after short and after long openings, to see whether openings matter."""
     rows = [["rules", f"games after up to {SHORT} plies", "score", "95 %", "after more", "score", "95 %"]]
     for label, *halves in outcome.halves:
         cells: list[str] = []
@@ -313,7 +313,7 @@ def opening_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def shift_rows(outcome: Outcome) -> list[list[str]]:
-    """The difference of every rule set to its base, a column for each player; bold where the interval excludes 0."""
+    """The difference of every rule set from its base, a column for each player; bold if the interval excludes 0."""
     players = outcome.plan.players
     rows = [["rules", "what differs", *players]]
     gaps: Mapping[tuple[str, str], Shift] = {
@@ -337,7 +337,7 @@ def _differing(base: Entrant, entrant: Entrant) -> str:
 
 
 def paper_rows(outcome: Outcome) -> list[list[str]]:
-    """Who won in the paper's games and in ours, for its two rule sets and every player."""
+    """Winners in the paper's games and in ours, for its two rule sets and every player."""
     rows = [
         [
             "rules", "player", "paper: games", "attackers/defenders/drawn", "score", "95 %", "ours: games",
@@ -365,7 +365,7 @@ def paper_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def people_rows(outcome: Outcome) -> list[list[str]]:
-    """People's attackers' scores beside those of every player."""
+    """The attackers' scores of people and of every player."""
     players = outcome.plan.players
     rows = [["people", "games", "score", "rules here", *players, "source"]]
     for row in people.table():
@@ -378,7 +378,7 @@ def people_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def other_rows(outcome: Outcome) -> list[list[str]]:
-    """Rows of people without a counterpart here, and why."""
+    """Rows of people without a counterpart here, and the reasons."""
     rows = [["people", "games", "score", "source", "why not"]]
     played = {cell.entrant.label for cell in outcome.cells}
     for row in people.table():

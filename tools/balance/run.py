@@ -1,4 +1,4 @@
-"""Plays what is missing, on any number of processes; every game is the same for any number of them."""
+"""Plays missing games on any number of processes, which does not affect the games."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .searching import Found, Terms
 from .strength import Strength
 
 JOB_MILLISECONDS = 1000.0
-"""What a piece of work takes, roughly."""
+"""The rough duration of a job."""
 MOST_IN_A_JOB = 100
 
 
 class Wanted(NamedTuple):
-    """Games number 0 to `games - 1` of a rule set, a player and a pool."""
+    """Games 0 to `games - 1` of a rule set, a player and a pool."""
 
     entrant: Entrant
     player: Strength
@@ -54,7 +54,7 @@ def version() -> str:
 
 
 class Runner:
-    """Plays games of a plan into its folder. Finished games are never played again."""
+    """Plays games of a plan and saves them in its folder. Finished games are never played again."""
 
     def __init__(self, folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> None:
         self._plan = plan
@@ -125,7 +125,7 @@ class Runner:
             )
 
     def _find_openings(self, wanted: Sequence[Wanted]) -> None:
-        """Openings for all rule sets, those that others are compared with first."""
+        """Find openings for all rule sets, beginning with those that others are compared with."""
         need: dict[tuple[str, int], tuple[Entrant, int]] = {}
         for want in wanted:
             place = (want.entrant.label, want.pool)
@@ -170,12 +170,12 @@ def cells(plan: Plan) -> list[Wanted]:
 
 
 def terms_of(plan: Plan) -> Terms:
-    """How a search goes, as its plan says."""
+    """The terms of a search from its plan."""
     return Terms(**plan.search)
 
 
 def measured(runner: Runner, plan: Plan) -> searching.Measure:
-    """What a search plays through: games that are missing are played, by the plan's last player."""
+    """The function with which a search measures rule sets; it plays missing games with the plan's last player."""
     player = plan.strengths()[-1]
 
     def play(entrants: Sequence[Entrant], games: int, pool: int) -> Mapping[str, Measures]:
@@ -186,7 +186,7 @@ def measured(runner: Runner, plan: Plan) -> searching.Measure:
 
 
 def search_results(runner: Runner, plan: Plan) -> Found | None:
-    """What a search has found if all of its games are there; None as long as some are missing."""
+    """The result of a search if all of its games are finished; None if some are missing."""
     player = plan.strengths()[-1]
 
     def look_up(entrants: Sequence[Entrant], games: int, pool: int) -> Mapping[str, Measures]:

@@ -2,8 +2,8 @@
 
 Every candidate plays a few games; the third that comes nearest to even plays three times as many, and so on, until a
 handful is left (successive halving: K. Jamieson, A. Talwalkar, "Non-stochastic best arm identification and
-hyperparameter optimization", 2016). Whoever is best of many seems better than he is, so what is left is measured again
-on fresh games that had no part in the choice.
+hyperparameter optimization", 2016). The best of many looks better than it is, so the remaining candidates are measured
+again on fresh games that had no part in the choice.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ LEFT_ALONE = {
     "move_limit_unit", "quiet_limit", "material_draw", "agreed_draw", "sealed", "opentafl", "repetition_start",
     "repetition_compare",
 }  # fmt: skip
-"""Switches that are no question of yes or no on a given board, only end games sooner, or belong to one host."""
+"""Switches that are not yes/no questions on a given board, only end games sooner, or exist for a single host."""
 LETTERS: Mapping[str, str] = {
     "knight_jump": "nN", "commander_jump": "cC", "mercenary_jump": "mM", "guard_jump": "gG", "commander_pair": "cCnN",
 }  # fmt: skip
-"""Switches that mean nothing without such pieces."""
+"""Switches that have no effect without these pieces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a search goes: games of the first round, candidates left at the end, fresh games for these, how many of the
-    best single changes are combined in pairs (0: none), and the share of draws in per cent beyond which an even rule
-    set is none worth having (that of the base if it has more)."""
+    """The terms of a search: games of the first round, candidates left at the end, fresh games for these, the number of
+    best single changes to combine in pairs (0: none), and the percentage of draws beyond which an even rule set is not
+    worth having (that of the base if it has more)."""
 
     first: int = 40
     keep: int = 6
@@ -51,13 +51,13 @@ class Terms:
 
 
 Measure = Callable[[Sequence[Entrant], int, int], Mapping[str, Measures]]
-"""Plays that many games of each rule set of a pool and measures them, by label."""
+"""Called with rule sets, a pool and a number of games: plays so many games of each and returns measures by label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A rule set that is left at the end: how many switches it changes, what it was chosen by, and what fresh games
-    say."""
+    """A rule set left at the end: the number of changed switches, the measures by which it was chosen, and those of
+    fresh games."""
 
     entrant: Entrant
     changes: int
@@ -67,17 +67,18 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found: how many rule sets were tried, the base on fresh games, the best, smallest changes first."""
+    """The result of a search: the number of rule sets tried, the base on fresh games, and the best candidates, smallest
+    changes first."""
 
     tried: int
     base: Measures
     candidates: tuple[Candidate, ...]
     rounds: tuple[tuple[str, int, int], ...]
-    """What was screened, how many rule sets, how many games each had then."""
+    """For each round what was screened, the number of rule sets, and the games of each by then."""
 
 
 def singles(base: Entrant) -> list[Entrant]:
-    """The rule sets that differ from the base in one switch, in the order of the switches; the same game only once."""
+    """The rule sets that differ from the base in one switch, in the order of the switches, without duplicate games."""
     found: dict[str, Entrant] = {base.variant.hash: base}
     for switch in SWITCHES:
         for value in _values(switch, base.variant):
@@ -88,7 +89,7 @@ def singles(base: Entrant) -> list[Entrant]:
 
 
 def _values(switch: Switch, variant: Variant) -> tuple[str, ...]:
-    """The values that a search tries; none for a switch that means nothing in this game."""
+    """The values that a search tries; none for a switch without effect in this game."""
     rules = variant.rules
     if switch.name in LEFT_ALONE:
         return ()
@@ -112,7 +113,7 @@ def _values(switch: Switch, variant: Variant) -> tuple[str, ...]:
 
 
 def _changed(base: Entrant, changes: Sequence[str]) -> Entrant | None:
-    """The base with some switches changed; None where they do not fit together."""
+    """The base with some switches changed; None if they are incompatible."""
     try:
         variant = changed(base.variant, changes)
     except BalanceError:
@@ -121,7 +122,7 @@ def _changed(base: Entrant, changes: Sequence[str]) -> Entrant | None:
 
 
 def pairs(base: Entrant, best: Sequence[Entrant]) -> list[Entrant]:
-    """Two of the changes together, where they are of different switches and fit."""
+    """All pairs of changes of different switches that are compatible."""
     found = []
     for one, other in combinations(best, 2):
         changes = [*changes_of(base, one), *changes_of(base, other)]
@@ -138,7 +139,7 @@ def changes_of(base: Entrant, entrant: Entrant) -> list[str]:
 
 
 def find(base: Entrant, terms: Terms, measure: Measure) -> Found:
-    """Search; everything that is played is played through `measure`, so that what it knows is not played again."""
+    """Search; all games are played through `measure`, so that games it already has are not played again."""
     tried = singles(base)
     rounds: list[tuple[str, int, int]] = []
     start = measure([base], terms.first, SELECTION)[base.label]
@@ -160,7 +161,7 @@ def find(base: Entrant, terms: Terms, measure: Measure) -> Found:
 
 
 def distance(found: Measures, most_draws: float) -> float:
-    """How far from even: 0 to ½ by the attackers' score, more where too many games are drawn."""
+    """The distance from even: 0 to ½ by the attackers' score, more if too many games are drawn."""
     draws = found.draws / found.games
     return abs(found.score - 0.5) + max(0.0, draws - most_draws)
 
@@ -173,9 +174,9 @@ def _halved(
     most_draws: float,
     rounds: list[tuple[str, int, int]],
 ) -> dict[str, tuple[Entrant, Measures]]:
-    """The last few candidates and what they were chosen by, the nearest to even first.
+    """The last few candidates and the measures by which they were chosen, nearest to even first.
 
-    Also few candidates play the games of three rounds: the first alone says little.
+    Even a few candidates play the games of three rounds, because the first alone says little.
     """
     left, games = list(entrants), terms.first
     measured: Mapping[str, Measures] = {}
@@ -193,13 +194,13 @@ def _halved(
 def _ordered(
     entrants: Sequence[Entrant], measured: Mapping[str, Measures], most_draws: float
 ) -> list[Entrant]:
-    """Those that could be played at all, the nearest to even first."""
+    """The rule sets that could be played at all, nearest to even first."""
     there = [entrant for entrant in entrants if entrant.label in measured]
     return sorted(there, key=lambda entrant: distance(measured[entrant.label], most_draws))
 
 
 def _one_of_each(entrants: Sequence[Entrant]) -> list[Entrant]:
-    """The first of each switch: two values of one switch cannot be combined."""
+    """The first candidate for each switch, because two values of one switch cannot be combined."""
     best: dict[str, Entrant] = {}
     for entrant in entrants:
         best.setdefault(entrant.label.rpartition("+")[2].partition("=")[0], entrant)

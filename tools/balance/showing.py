@@ -1,4 +1,4 @@
-"""What a run says at the terminal, and how its numbers are written there and in the files."""
+"""The output of a run on the terminal, and the format of numbers there and in the files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PLAIN_SIGNS = {"─": "-", "│": "|", "●": "o"}
 
 
 def percent(share: float) -> str:
-    """A share from 0 to 1 in per cent."""
+    """A share from 0 to 1 as a percentage."""
     return f"{100 * share:.1f}"
 
 
 def between(interval: Interval) -> str:
-    """An interval of shares in per cent: `41.2-53.7`."""
+    """An interval of shares as percentages: `41.2-53.7`."""
     return f"{100 * interval[0]:.1f}-{100 * interval[1]:.1f}"
 
 
@@ -56,7 +56,7 @@ def bar(found: Measures, *, plain: bool = False) -> str:
 
 
 def shown(outcome: Outcome, *, plain: bool = False) -> list[str]:
-    """The lines that a run ends with."""
+    """The lines printed at the end of a run."""
     if outcome.found is not None:
         return _shown_search(outcome, outcome.found)
     head = ("player", "games", "a %", "d %", "= %", "score %", "plies", "attackers 0 … 100")
@@ -89,7 +89,7 @@ def shown(outcome: Outcome, *, plain: bool = False) -> list[str]:
 
 
 def borrowed_from(outcome: Outcome) -> list[tuple[str, str]]:
-    """Variants, each with the rule sets that are judged by its weights although they are others."""
+    """Variants, each with the other rule sets that are judged by its weights."""
     sources = sorted(set(outcome.borrowed.values()))
     return [
         (source, ", ".join(label for label, other in outcome.borrowed.items() if other == source))
@@ -98,7 +98,7 @@ def borrowed_from(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _below_headings(table: Sequence[str], headings: Sequence[str]) -> list[str]:
-    """A table with a heading above each group of rows that have the same one."""
+    """A table with a heading above each group of rows with the same heading."""
     lines = [table[0]]
     for place, (line, heading) in enumerate(zip(table[1:], headings, strict=True)):
         if place == 0 or heading != headings[place - 1]:
@@ -142,7 +142,7 @@ def _fresh(found: Measures) -> tuple[str, ...]:
 
 
 def agreements_shown(outcome: Outcome) -> list[str]:
-    """What the terminal says about people; nothing where too few of their rows were played."""
+    """The lines about people on the terminal; none if too few of their rows were played."""
     agreements = agreed(outcome)
     if not agreements:
         return []
@@ -165,7 +165,7 @@ def agreed(outcome: Outcome) -> list[tuple[bool, people.Agreement]]:
 
 
 def weighted_rows(outcome: Outcome) -> list[list[str]]:
-    """The same with rows by how much is known of people's score, and how well anybody could do."""
+    """The same with rows weighted by the certainty of people's scores, and the best possible result."""
     rows = [["player", "rows", "n", "weighted Spearman", "95 %", "a perfect judge", "95 %"]]
     for counted, found in agreed(outcome):
         values = [None if found.perfect is None else found.perfect[0], found.weighted]
@@ -178,7 +178,7 @@ def weighted_rows(outcome: Outcome) -> list[list[str]]:
 
 
 def agreement_rows(outcome: Outcome) -> list[list[str]]:
-    """A table, its head first: how each player ranks rule sets compared with people."""
+    """A table, heading first: how each player ranks rule sets compared with people."""
     rows = [["player", "rows", "n", "Spearman", "95 %", "Kendall", "95 %"]]
     for counted, found in agreed(outcome):
         intervals = [

@@ -1,9 +1,9 @@
-"""Players of a given strength: a shipped player or a file of one, with a limit of its own behind an `@`.
+"""Players of a given strength: a shipped player or a player's file, with an optional limit after an `@`.
 
-simple               as it is
+simple               without a further limit
 default@1600         at most 1600 nodes a move
 default@d5           five plies
-default-2026.1@1600  the same search bound to a set of weights and features, which later versions do not change
+default-2026.1@1600  the same search with a fixed set of weights and features, which later versions do not change
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ DEFAULT = (
     f"{features.MEASURED}@400",
     f"{features.MEASURED}@1600",
 )
-"""From weak to strong: two that the literature knows, and our search with more and more to think. It is bound to the
-set of the ladder's rungs: with the newest weights the same command would give other figures in each version."""
+"""From weak to strong: two players from the literature, and our search with more and more nodes. Its weights are those
+of the ladder's rungs: with the newest weights the same command would give other figures in each version."""
 SMALL_TABLE, LARGE_TABLE, MANY = 1, 16, 10_000
-"""Mebibytes of a search's table, and the nodes from which the large one is used."""
+"""MiB of a small and a large table, and the nodes from which the large one is used."""
 MOST = 10**9
 DRAWN = ("minimax", "random", "random-coded", "mcts", "puct")
-"""Algorithms that play another game from the same opening when their seed is another one."""
+"""Algorithms whose games from the same opening depend on the seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Strength:
 
     @property
     def varied(self) -> bool:
-        """Whether the same opening gives another game with another seed."""
+        """Whether games from the same opening depend on the seed."""
         chosen = self.settings
         return chosen.algorithm in DRAWN or chosen.skill < 10 or bool(chosen.temperature or chosen.at_random)
 
@@ -67,14 +67,14 @@ class Strength:
         return self.player.misfit(variant) or evaluators.misfit(self.settings.evaluator, variant)
 
     def borrows(self, variant: Variant) -> str | None:
-        """The variant for whose rules the weights were fitted by which this player judges others; None for its own."""
+        """The variant whose weights this player uses to judge `variant`; None if it uses weights of its own."""
         if self.settings.evaluator not in evaluators.BY_HAND or self.settings.algorithm.startswith("random"):
             return None
         source = tafl_weights.file_for(variant, evaluators.BY_HAND[self.settings.evaluator])
         return None if games.find(source).hash == variant.hash else source
 
     def milliseconds(self, size: int) -> float:
-        """About what a game costs on a board of this size: for sizes of jobs and the time left, nothing else."""
+        """The rough duration of a game on a board of this size; only used for the size of jobs and the time left."""
         if self.settings.algorithm == "minimax":
             depth = self.limits.depth or 1
             cost = 20.0 if depth == 1 else 250.0 * 6.0 ** max(0, depth - 3)
@@ -86,7 +86,7 @@ class Strength:
 
 
 def parse(word: str) -> Strength:
-    """The player that a word means; BalanceError otherwise."""
+    """The player that a word names; BalanceError otherwise."""
     name, at, limit = word.partition("@")
     bound = name in evaluators.BY_HAND and name not in players.names()
     try:
@@ -131,7 +131,7 @@ def _tables(word: str, path: str) -> Tables | None:
 
 
 def several(text: str) -> list[Strength]:
-    """Players with commas between them, weak ones first; BalanceError if one is named twice or cannot be."""
+    """Comma-separated players, weak ones first; BalanceError if one is named twice or does not exist."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not words:
         raise BalanceError(f"--players {shorten(text)}: expected players with commas between them")

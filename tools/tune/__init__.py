@@ -1,1 +1,1 @@
-"""`hnefi tune`: the weights of the hand-written evaluator of tafl, fitted to games of the engine with itself."""
+"""`hnefi tune`: fits the weights of the hand-written evaluator of tafl to games of the engine against itself."""

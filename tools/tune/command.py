@@ -1,4 +1,4 @@
-"""`hnefi tune`: games of the engine with itself, weights fitted to them, and how well they tell results."""
+"""`hnefi tune`: games of the engine against itself, weights fitted to them, and how well they predict results."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 PART = 20
-"""Games in one file: what is lost when a series is cut short."""
+"""Games per file, which is also the most that an interrupt can lose."""
 NODES = (200, 500, 1000, 2000)
 HELD_OUT = 5
-"""Fewer games than this cannot be split into those that are fitted and those that are held out."""
+"""Fewer games than this cannot be split into games to fit and games to hold out."""
 COMMANDS = {
     "games": "let the engine play itself, and store what the evaluator counts in these games",
     "fit": "fit the weights to such games, and write weight files",
@@ -42,7 +42,7 @@ EXAMPLES = {
 
 
 def main(argv: list[str]) -> int:
-    """Carry out one command; the exit status."""
+    """Run one command; returns the exit status."""
     word = argv[0] if argv else "--help"
     if word in ("-h", "--help"):
         print(_overview())
@@ -137,7 +137,7 @@ def _budgets(text: str) -> tuple[int, ...]:
 
 
 def _games(options: argparse.ArgumentParser, chosen: argparse.Namespace) -> int:
-    """Play what is missing, a part after the other; parts that are there are kept."""
+    """Play the missing parts one after another; existing ones are kept."""
     from . import parts
 
     variants = [arguments.find_tafl_variant(options, word) for word in chosen.variants or MEASURED]
@@ -195,7 +195,7 @@ def _played(
 def _chosen_rows(
     options: argparse.ArgumentParser, chosen: argparse.Namespace
 ) -> Iterator[tuple[Variant, Any]]:
-    """The variants with their games; the program ends with the reason where there are none."""
+    """The variants with their games; the program exits with the reason if there are none."""
     from . import parts
 
     folder = Path(chosen.folder)

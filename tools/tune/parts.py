@@ -1,6 +1,6 @@
-"""The files of a tuning folder: FOLDER/VARIANT/SEED-FIRST.npy, the quiet positions of some games each.
+"""The files of a tuning folder: FOLDER/VARIANT/SEED-FIRST.npy, each with the quiet positions of some games.
 
-A file is written whole or not at all: a series that was cut short goes on with the parts that are missing.
+A file is written completely or not at all; an interrupted series continues with the missing parts.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 SERIES_GAMES = 1_000_000
-"""Games of different series never share a number."""
+"""Numbers per series, so that games of different series never share a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """What decides the games of a series, besides the variant."""
+    """What determines the games of a series, besides the variant."""
 
     seed: int
     nodes: tuple[int, ...]
 
     @property
     def name(self) -> str:
-        """What files of this series are called: the seed and the nodes."""
+        """The name of this series in files: the seed and the nodes."""
         return f"{self.seed}-{'-'.join(map(str, self.nodes))}"
 
 
@@ -45,13 +45,13 @@ def path(folder: Path, variant: str, series: Series, first: int) -> Path:
 def play(
     name: str, variant: Variant, first: int, games: int, folder: Path, series: Series
 ) -> tuple[str, int, int]:
-    """Play and keep one part; its variant, games and positions."""
+    """Play and save one part; returns its variant, games and positions."""
     from . import selfplay
 
     rows = selfplay.play(variant, games, first, series.seed, series.nodes)
     target = path(folder, name, series, first)
     partial = target.with_suffix(f".{os.getpid()}.part")
-    # numpy's own writing does not say why a disk takes no more.
+    # When numpy writes a file itself, it does not say why the disk is refusing.
     made = io.BytesIO()
     np.save(made, rows, allow_pickle=False)
     durable.put(target, made.getvalue(), draft=partial)
@@ -59,7 +59,7 @@ def play(
 
 
 def clear(folder: Path, variant: str) -> None:
-    """Remove what processes of the past have left unfinished."""
+    """Remove unfinished files of processes that have ended."""
     for partial in (folder / variant).glob("*.part"):
         pid = partial.name.split(".")[-2]
         if not (pid.isdigit() and _alive(int(pid))):
@@ -73,7 +73,7 @@ def _alive(pid: int) -> bool:
         return True
     except OSError:
         return False
-    # One that was killed still takes signals until it is reaped.
+    # A killed process still accepts signals until it is reaped.
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return True
@@ -85,7 +85,8 @@ def variants(folder: Path) -> list[str]:
 
 
 def read(folder: Path, variant: str) -> Any:
-    """All positions of a variant, its games numbered apart; ValueError if there are none or they are none of ours."""
+    """All positions of a variant, with a distinct number for each game; ValueError if there are none, or if a file is
+    not ours."""
     from .selfplay import ROW
 
     found = []

@@ -1,8 +1,8 @@
-"""Logistic regression of what positions led to on what the evaluator counts in them.
+"""Logistic regression of the outcomes of positions on the features that the evaluator counts in them.
 
-A position's target is a blend of the game's result and of the score that the search gave it there: results alone
-say what strong and weak players have in common, and value men too low; a search sees what a capture is good for. The
-search's centipawns are first stretched so that they tell the results best.
+A position's target is a blend of the game's result and the score that the search gave it: results alone show what
+strong and weak players have in common, and value men too low, while a search sees what a capture is good for. The
+search's centipawns are first scaled so that they predict results best.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 UNIT = math.log(10) / 400
-"""Log-odds of a centipawn: 100 are a score of 64 %."""
+"""Log-odds per centipawn: 100 centipawns are a score of 64 %."""
 SIXTEENTHS = 16
 BLEND = 0.75
-"""How much of the target is the search's score."""
+"""The share of the search's score in the target."""
 RIDGE = 2e-3
-"""Pull towards the weights to begin with, per squared centipawn: a column that says nothing stays there."""
+"""Pull towards the initial weights, per squared centipawn: a weight without evidence stays there."""
 SHIFT = 1e-6
 CLIP = 1500
-"""Scores beyond so many centipawns tell nothing about their scale."""
+"""Centipawns beyond which scores say nothing about their scale."""
 UNHINDERED = -2000
-"""Centipawns of a road where the king is to move: the search sees him escape."""
+"""Centipawns of an open road for a king who is to move: the search sees him escape."""
 MOST = 2000
-"""Centipawns that no weight exceeds."""
+"""The largest weight in centipawns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Weights in centipawns, flattened in the order of WEIGHTS, and the mean losses on games that were held out."""
+    """Weights in centipawns, flattened in the order of WEIGHTS, and the mean losses on held-out games."""
 
     weights: Any
     positions: int
@@ -55,7 +55,7 @@ class Fit:
 
 
 def columns() -> dict[str, slice]:
-    """Where each weight stands in a flattened vector."""
+    """The place of each weight in a flattened vector."""
     places, at = {}, 0
     for name, shape in WEIGHTS:
         size = math.prod(shape)
@@ -69,7 +69,7 @@ WIDTH = sum(math.prod(shape) for _, shape in WEIGHTS)
 
 
 def design(rows: Any, variant: Variant) -> Any:
-    """One line for each position: how often each weight counts in it."""
+    """A row for each position: how often each weight counts in it."""
     seen = {name: rows["counts"][:, i].astype(np.int64) for i, name in enumerate(FEATURE_NAMES)}
     x = np.zeros((len(rows), WIDTH), np.float32)
     lines = np.arange(len(rows))
@@ -108,14 +108,14 @@ def design(rows: Any, variant: Variant) -> Any:
     put("reach", 1, seen["defenders_reach"])
     put("tempo", 0, 1 - 2 * side)
     put("level", 0, 1)
-    # Counts that most positions have belong to the level: no road, all goals in reach, no men beside the king.
+    # What most positions have belongs to `level`: no road, all goals in reach, no men beside the king.
     for name, offset in (("road", 0), ("road", 4), ("goal", 4), ("pressure", 0)):
         x[:, COLUMNS[name].start + offset] = 0
     return x
 
 
 def beginning(variant: Variant) -> Any:
-    """The weights to begin with, in centipawns of those set by hand, as far as they count the same."""
+    """The initial weights in centipawns, taken from those set by hand as far as they count the same things."""
     hand = hand_weights(variant)
     weights = np.zeros(WIDTH)
     parts: dict[str, Any] = {
@@ -142,9 +142,9 @@ def beginning(variant: Variant) -> Any:
 
 
 def fit(rows: Any, variant: Variant, before: Any, blend: float = BLEND, ridge: float = RIDGE) -> Fit:
-    """The weights that tell the targets best; `before` are those in force, for comparison only.
+    """The weights that predict the targets best; `before` are the current ones, for comparison only.
 
-    Every fifth game is held out while losses are measured; the weights returned have seen all games.
+    Losses are measured with every fifth game held out; the returned weights are fitted to all games.
     """
     x = design(rows, variant)
     results = rows["result"] / 2
@@ -170,7 +170,8 @@ def fit(rows: Any, variant: Variant, before: Any, blend: float = BLEND, ridge: f
 
 
 def _balance(games: Any, results: Any) -> Any:
-    """Weights of positions: long games count more than short ones, not as much as they are longer; both sides alike."""
+    """Weights of positions: long games count more than short ones, but less than in proportion to their length, and
+    wins of both sides count equally."""
     _, index, length = np.unique(games, return_inverse=True, return_counts=True)
     weight = 1 / np.sqrt(length[index])
     share = float(np.average(results, weights=weight))
@@ -180,27 +181,28 @@ def _balance(games: Any, results: Any) -> Any:
 
 
 def _expected(score: Any, stretch: float) -> Any:
-    """Search scores as expected results; forced ends are what they are."""
+    """Search scores as expected results; forced results are exact."""
     cp = score.astype(float)
     return np.where(np.abs(cp) > WON, cp > 0, 1 / (1 + np.exp(-np.clip(UNIT * stretch * cp, -30, 30))))
 
 
 def stretch_of(score: Any, results: Any, weight: Any) -> float:
-    """By how much centipawns must be multiplied to tell results best: 1 where 100 are a score of 64 %."""
+    """The factor for centipawns that predicts results best: 1 if 100 are a score of 64 %."""
     near = np.abs(score.astype(int)) <= CLIP
     x = np.stack([np.ones(int(near.sum())), score[near].astype(float)], axis=1)
     return float(newton(x, results[near], weight[near], np.zeros(2), SHIFT)[1])
 
 
 def _level_only(value: Any, target: Any, weight: Any) -> float:
-    """The centipawns to be added to a value so that it tells the targets best."""
+    """The centipawns to add to a value so that it predicts the targets best."""
     x = np.stack([np.ones(len(value)), value], axis=1)
     start = np.array([0.0, 1.0])
     return float(newton(x, target, weight, start, np.array([SHIFT, 1e9]))[0])
 
 
 def newton(x: Any, target: Any, weight: Any, start: Any, ridge: Any, steps: int = 30) -> Any:
-    """Least weighted logistic loss plus `ridge` times half the squared way from `start`, by damped Newton steps."""
+    """Minimise the weighted logistic loss plus half of `ridge` times the squared distance from `start`, by damped
+    Newton steps."""
     x = np.asarray(x, np.float64)
 
     def objective(theta: Any) -> float:
@@ -210,7 +212,7 @@ def newton(x: Any, target: Any, weight: Any, start: Any, ridge: Any, steps: int 
         )
 
     theta = start.copy()
-    # The beginning may be far off, where the loss is nearly straight: then none is a better place.
+    # The start may be so far off that the loss is nearly linear there: then zero is a better place to begin.
     if objective(np.zeros_like(start)) < objective(theta):
         theta = np.zeros_like(start)
     now = objective(theta)
@@ -240,7 +242,7 @@ def loss(value: Any, target: Any, weight: Any) -> float:
 
 
 def centred(weights: Any, x: Any) -> Any:
-    """The same evaluator with posts that are worth nothing on average: what a man is worth stands in `lost` alone."""
+    """The same evaluator with posts that are worth nothing on average, so that only `lost` has the value of a man."""
     weights = weights.copy()
     level = COLUMNS["level"].start
     post, lost = COLUMNS["post"].start, COLUMNS["lost"].start
@@ -260,7 +262,7 @@ def centred(weights: Any, x: Any) -> Any:
 
 
 def in_force(variant: Variant) -> Any:
-    """The weights that a variant has now, flattened, in centipawns."""
+    """The current weights of a variant, flattened, in centipawns."""
     record = tafl.parameters(variant)[0]
     weights = np.zeros(WIDTH)
     for name, _ in WEIGHTS:
@@ -269,7 +271,7 @@ def in_force(variant: Variant) -> Any:
 
 
 def write(folder: Path, variant: Variant, found: Fit, stretch: float, command: str) -> None:
-    """Write one file of weights, as `engine/evaluators/tafl_weights.py` reads them; OSError if it cannot be."""
+    """Write a file of weights that `engine/evaluators/tafl_weights.py` can read; OSError if that fails."""
     said = [f"{key} = {str(value).lower()}" for key, value in family(variant)._asdict().items()]
     lines = [
         f"family = {{ {', '.join(said)} }}",
@@ -280,7 +282,7 @@ def write(folder: Path, variant: Variant, found: Fit, stretch: float, command: s
     for name, shape in WEIGHTS:
         values = found.weights[COLUMNS[name]] * stretch
         if name == "road":
-            # Where the king is to move there is nothing to fit: he escapes.
+            # If the king is to move, there is nothing to fit: he escapes.
             values = np.concatenate([values[:4], [0, UNHINDERED, UNHINDERED, UNHINDERED]])
         whole = np.clip(np.rint(values * SIXTEENTHS), -MOST * SIXTEENTHS, MOST * SIXTEENTHS).astype(int)
         lines.append(f"{name} = {_text(whole.reshape(shape).tolist())}")
@@ -288,7 +290,7 @@ def write(folder: Path, variant: Variant, found: Fit, stretch: float, command: s
 
 
 def _text(values: Any) -> str:
-    """A whole number, a list of them, or a list of such lists with one in each line."""
+    """A whole number, a list of them, or a list of such lists with one per line."""
     if (
         isinstance(values, list)
         and values

@@ -1,7 +1,7 @@
-"""Games of the engine with itself, and what the evaluator counts in their quiet positions.
+"""Games of the engine against itself, and what the evaluator counts in their quiet positions.
 
-Each side thinks with a number of nodes of its own, drawn for the game, so that both sides win some; in every third
-game one move in 25 is random. A position is quiet if no capture, escape or taking of the king gains anything.
+Each side has its own number of nodes, drawn for the game, so that both sides win some; in every third game one move in
+25 is random. A position is quiet if no capture, escape or capture of the king gains anything.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ ROW = np.dtype(
         ("king", "i1"),  # the kind of the king's square
     ]
 )
-"""What is kept of one quiet position."""
+"""The data of one quiet position."""
 MOST_PLIES = 400
-"""A game still undecided after so many plies counts as a draw."""
+"""Plies after which a game counts as a draw."""
 QUIET_PLIES = 12
 RANDOM_GAMES, RANDOM_MOVES = 3, 25
 _WON = 2 * MATE
 
 
 def play(variant: Variant, games: int, first: int, seed: int, nodes: tuple[int, ...]) -> Any:
-    """Games `first` to `first + games - 1` of a series: their quiet positions as an array of ROW.
+    """Play games `first` to `first + games - 1` of a series; returns their quiet positions as an array of ROW.
 
     The same series and number give the same game, whatever else is played.
     """
@@ -51,7 +51,7 @@ def play(variant: Variant, games: int, first: int, seed: int, nodes: tuple[int, 
     params = evaluators.parameters("default", variant)[0]
     rows: list[Any] = []
     for number in range(first, first + games):
-        # A game draws from a stream of its own: a series that is cut short and taken up again is the same series.
+        # Each game has its own random stream, so that an interrupted and continued series is the same series.
         opening = next(generate(variant, 1, seed * 1_000_003 + number), None)
         if opening is not None:
             searcher.clear()
@@ -111,7 +111,7 @@ def _quiet(state: Any, params: Any) -> bool:
 
 
 def _settle(state: Any, params: Any, alpha: int, beta: int, plies: int) -> int:
-    """The value when only moves that capture or may end the game are looked at."""
+    """The value if only moves that capture or may end the game are examined."""
     best = int(verbs.evaluate(params, state))
     if best >= beta or plies == 0:
         return best
