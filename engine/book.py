@@ -42,7 +42,7 @@ PRIOR: Final = 8.0
 MARGIN: Final = 40
 """A move may be worth so much less than the best one, per mille of a game, and still be played."""
 FEWEST: Final = 4
-"""A position must have come up in so many games to be played."""
+"""In how many games a position must have come up to be played."""
 
 
 class BookError(ValueError):

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 MIB = 1 << 20
 KEPT_BACK = 10
-"""One part in so many of the available memory is left to other programs, and to the engine itself."""
+"""One part in this many of the available memory is left to other programs and to the engine itself."""
 PROC = Path("/proc")
 GROUPS = Path("/sys/fs/cgroup")
 

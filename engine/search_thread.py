@@ -108,7 +108,7 @@ class SearchThread:
     def _work(self, job: Job, work: Callable[[], T], on_done: Callable[[T], None]) -> None:
         try:
             value = work()
-        except Exception as error:  # noqa: BLE001 - reported, the session goes on
+        except Exception as error:  # noqa: BLE001 - reported; the session continues
             problem = error
             self.finish(job, lambda: self._on_error(problem))
         else:

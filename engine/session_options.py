@@ -38,7 +38,7 @@ class SessionError(ValueError):
 
 
 class PlayerLike(Protocol):
-    """Who chooses the moves: what a session needs of a player."""
+    """What a session needs of the player that chooses its moves."""
 
     @property
     def algorithm(self) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BARE = {"loaded": "zero", "policy": "uniform"}
 """Evaluators that are data and fit every game, one for each record that such evaluators have."""
 NET = "nnue"
-"""The kind of evaluators whose kernels are compiled when somebody first names such a file."""
+"""The kind of evaluators whose kernels are compiled when such a file is first named."""
 SMALL = {name: game.small for name, game in catalogue.GAMES.items()}
 """A small variant of every game: kernels are compiled per game, not per variant."""
 
@@ -139,7 +139,7 @@ def warm_portion(portion: str) -> None:
         for algorithm in ALGORITHMS:
             for evaluator in ("default", *BARE.values()):
                 if evaluator == BARE["policy"] and algorithm != "mcts":
-                    continue  # alphabeta with such a network is compiled when somebody asks for it
+                    continue  # alphabeta with such a network is compiled on demand
                 if what in (algorithm, EVERYTHING):
                     prepare(variant, Settings(algorithm=algorithm, evaluator=evaluator))
         if what in (OTHERS, EVERYTHING):

@@ -422,7 +422,7 @@ def _replaced(branch: _Branch, index: int, padding: int) -> int:
 
 
 def _side_to_move(plies: tuple[Ply, ...], first: Side) -> Side:
-    """Who is to move after these plies, which end a turn."""
+    """The side to move after these plies, which end a turn."""
     place: Place = FIRST_PLACE
     for before, ply in pairwise(plies):
         place = next_place(place, before.move, ply.move)

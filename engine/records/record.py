@@ -157,7 +157,7 @@ class GameRecord:
 
     @property
     def result(self) -> Verdict | None:
-        """Who won, or that it was a draw; None if the game is unfinished."""
+        """The winner, or a draw; None if the game is unfinished."""
         if self.outcome is None:
             return self.verdict
         return "draw" if self.outcome.winner is None else ("a", "d")[self.outcome.winner]

@@ -34,7 +34,7 @@ class Board(Protocol):
 
     @property
     def outcome(self) -> Outcome | None:
-        """How the game ended by the rules, None while it goes on."""
+        """How the game ended by the rules, None while it is running."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def _timed_out(record: GameRecord) -> bool:
 
 
 def _first_side(record: GameRecord, find: Find) -> Side:
-    """Who made the first move of the record; the attackers if it does not say."""
+    """The side that made the first move of the record; the attackers if it does not say."""
     try:
         side = parse_fen(record.start).side if record.start is not None else None
         return Side.of(variant_of(record, find).first) if side is None else side

@@ -385,7 +385,7 @@ class _Lesson:
         return men
 
     def _position(self, fen: str) -> Any:
-        """A position in which somebody can move; None for another."""
+        """The position; None if the game is over in it, or the FEN is not valid."""
         from .. import from_fen
 
         try:
