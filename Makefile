@@ -1,5 +1,5 @@
 # Everything below works on a machine with only Python >= 3.11, pip and make; nothing is installed outside .venv.
-# What `make run` says besides the engine goes to stderr: its stdout is the engine's alone.
+# Messages of `make run` itself go to stderr: stdout belongs to the engine.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
@@ -26,10 +26,10 @@ play: .venv/.ready ## a game at the terminal
 web: .venv/.ready-web ## the board in the browser (http://127.0.0.1:8080)
 	@exec $(BIN)/hnefi web --open $(ARGS)
 
-# Whole files go to one process: tests of a file share what takes long to start. Many tests wait for other processes, so there
-# are two processes more than two cores have need of. WORKERS=0 runs all in one.
-# HNEFI_ORDER=word shuffles the files. Byte code is kept even where the user keeps none: each engine that a test starts would
-# read every source anew, a sixth of its start.
+# All tests of a file run in one process, as they share what is slow to start. Many tests wait for other processes, so four
+# workers keep two cores busy. WORKERS=0 runs all tests in one process.
+# HNEFI_ORDER=word shuffles the files. Byte code is written even where the user's settings forbid it: otherwise each engine that
+# a test starts would compile every source again, a sixth of its start.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 INNER := not process and not broker and not slow and not exhaustive
 
@@ -38,7 +38,7 @@ test: .venv/.ready-dev ## all tests, in four processes (WORKERS=4)
 	@$(BIN)/hnefi warmup --quiet # once, rather than by every process that a test starts
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
-# None of these tests waits, so that more processes than cores would only load the same code more often.
+# None of these tests waits, so more processes than cores would only load the same code more often.
 quick: WORKERS := logical
 quick: .venv/.ready-dev ## tests without processes, brokers and what takes long: the inner loop
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile -m '$(INNER)' $(ARGS)
