@@ -14,7 +14,7 @@ import numpy as np
 
 from ..compile.jit import entry, kernel
 from ..compile.simd_f32 import LANES, add_times, load_lanes, store_lanes
-from .networks.residual import HIDDEN, convolve, rectify
+from .networks.residual import BLOCKS, CHANNELS, FILTERS, HIDDEN, PLANES, SIZE, convolve, rectify
 
 MOST_WEIGHTS = 1 << 17
 MOST_UNITS = 1 << 15
@@ -142,11 +142,11 @@ def weigh(x, back, slopes, at, n, below, filters):
 @kernel
 def example(t, inputs, policies, legal, results, weights, row):
     """Add the loss of one example and its slopes to the tape."""
-    n = t["shape"][0]
-    below = t["shape"][1]
-    filters = t["shape"][2]
-    blocks = t["shape"][3]
-    moves = t["shape"][4]
+    n = t["shape"][SIZE]
+    below = t["shape"][PLANES]
+    filters = t["shape"][FILTERS]
+    blocks = t["shape"][BLOCKS]
+    moves = t["shape"][CHANNELS]
     width = n + 2
     cells = n * n
     weight = np.float32(weights[row])

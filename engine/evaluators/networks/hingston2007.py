@@ -24,6 +24,8 @@ SCALE = 100.0
 SIZE, HIDDEN = 0, 1
 """Indices of the layout's numbers."""
 OPTIONS: Mapping[str, int] = {"hidden": 10}
+PATCH = 3 * 3 + 1
+"""Weights of a patch, with its bias."""
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
@@ -249,5 +251,5 @@ def slopes(p, s, g):
     n = p["shape"][SIZE]
     strips = n - 2
     f = 2 * strips + strips * strips
-    conclude_slopes(p, g, f + 3, 2 * (3 * n * strips + strips) + strips * strips * 10)
+    conclude_slopes(p, g, f + 3, 2 * (3 * n * strips + strips) + strips * strips * PATCH)
     look_slopes(p, s, g)

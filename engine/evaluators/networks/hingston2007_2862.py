@@ -86,7 +86,7 @@ def slopes(p, s, g):
     n = p["shape"][hingston2007.SIZE]
     strips = n - 2
     f = 2 * strips + strips * strips
-    at = 2 * (3 * n * strips + strips) + strips * strips * 10
+    at = 2 * (3 * n * strips + strips) + strips * strips * hingston2007.PATCH
     bias = at + WHOLE * n * n
     conclude_slopes(p, g, f + WHOLE + 3, bias + WHOLE + 3)
     for i in range(WHOLE):

@@ -7,6 +7,7 @@ and of hostile neighbours has a weight of its own, and so have attackers and def
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 from ...compile.jit import kernel
@@ -36,6 +37,12 @@ FEATURES = {
     "tempo": 1,  # 1 if the attackers are to move, else -1
 }
 """Names of the features, with the number of weights of each."""
+COUNT = sum(FEATURES.values())
+_AT = dict(zip(FEATURES, accumulate(FEATURES.values(), initial=0), strict=False))
+ATTACKER, DEFENDER, ROAD, LANE, DISTANCE = (
+    _AT[name] for name in ("attacker", "defender", "road", "lane", "distance")
+)
+ROOM, PRESSURE, GUARD, TEMPO = (_AT[name] for name in ("room", "pressure", "guard", "tempo"))
 
 
 def shapes(variant: Any, options: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
@@ -145,21 +152,21 @@ def parts(features: Mapping[str, int], params: Any) -> list[tuple[str, float]]:
 def value(p, s):
     """The value for the attackers, in the unit of the weights (centipawns); leaves the features in `p.inputs`."""
     x = p.inputs
-    for i in range(16):
+    for i in range(COUNT):
         x[i] = 0.0
-    x[0] = s.count[0] - p["shape"][START_ATTACKERS]
-    x[1] = p["shape"][START_DEFENDERS] - (s.count[1] - 1)
+    x[ATTACKER] = s.count[0] - p["shape"][START_ATTACKERS]
+    x[DEFENDER] = p["shape"][START_DEFENDERS] - (s.count[1] - 1)
     king = s.king
     if king:
         escapes_in_1, escapes_in_2, room, pressure = extract_king_features(s, king)
-        x[2 + escapes_in_1] = 1.0
-        x[6] = escapes_in_2
-        x[7] = s.goal_distance[king] - p["shape"][START_DISTANCE]
-        x[8] = room
-        x[9 + pressure] = 1.0
-        x[14] = corner_guards(s)
-        x[15] = 1.0 if s.side == 0 else -1.0
+        x[ROAD + escapes_in_1] = 1.0
+        x[LANE] = escapes_in_2
+        x[DISTANCE] = s.goal_distance[king] - p["shape"][START_DISTANCE]
+        x[ROOM] = room
+        x[PRESSURE + pressure] = 1.0
+        x[GUARD] = corner_guards(s)
+        x[TEMPO] = 1.0 if s.side == 0 else -1.0
     total = 0.0
-    for i in range(16):
+    for i in range(COUNT):
         total += p.weights[i] * x[i]
     return total

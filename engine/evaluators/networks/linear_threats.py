@@ -54,7 +54,8 @@ FEATURES = {
 """Names of the features, with the number of weights of each."""
 COUNT = sum(FEATURES.values())
 _AT = dict(zip(FEATURES, accumulate(FEATURES.values(), initial=0), strict=False))
-ROAD, FORK, LANE, DISTANCE, ROOM = (_AT[name] for name in ("road", "fork", "lane", "distance", "room"))
+ATTACKER, DEFENDER, ROAD, FORK = (_AT[name] for name in ("attacker", "defender", "road", "fork"))
+LANE, DISTANCE, ROOM = (_AT[name] for name in ("lane", "distance", "room"))
 PRESSURE, GUARD, TEMPO, MENACE = (_AT[name] for name in ("pressure", "guard", "tempo", "menace"))
 HUNT, RAID, FAR, NEAR = (_AT[name] for name in ("hunt", "raid", "far", "near"))
 FREE, EDGE = _AT["free"], _AT["edge"]
@@ -393,8 +394,8 @@ def value(p, s):
     for i in range(COUNT):
         x[i] = 0.0
     waiting = s.side
-    x[0] = s.count[0] - p["shape"][START_ATTACKERS]
-    x[1] = p["shape"][START_DEFENDERS] - (s.count[1] - 1)
+    x[ATTACKER] = s.count[0] - p["shape"][START_ATTACKERS]
+    x[DEFENDER] = p["shape"][START_DEFENDERS] - (s.count[1] - 1)
     x[TEMPO] = 1.0 if waiting == 0 else -1.0
     king = s.king
     if king:
