@@ -252,7 +252,7 @@ def test_what_engines_have_started_ends_when_the_arena_is_killed(tmp_path: Path,
         "9",
         "--quiet",
     ]
-    words += ["--move-timeout", "600", *(["--backend", backend] if backend else [])]
+    words += ["--move-timeout", "600", "--start", "600", *(["--backend", backend] if backend else [])]
     arena = subprocess.Popen(
         [sys.executable, "-m", "hnefi.tools.arena.command", *words, "--out", tmp_path / "run"],
         env={**os.environ, **dict(engine.env)}, stdin=subprocess.DEVNULL,

@@ -114,6 +114,20 @@ def digest(done: Done | subprocess.CompletedProcess[str]) -> str:
     return done.stdout.splitlines()[-1]
 
 
+def test_a_run_without_any_result_says_so_and_is_no_success(small: list[str], tmp_path: Path) -> None:
+    """An engine that starts for the check before the first game, and then never again."""
+    engine = tmp_path / "once"
+    engine.write_text(
+        f"#!/bin/sh\n[ -e {tmp_path}/begun ] && exit 3\n: > {tmp_path}/begun\n"
+        f"exec {sys.executable} -I -S {Path(__file__).parents[1] / 'support' / 'shuffle_engine.py'}\n"
+    )
+    engine.chmod(0o755)
+    done = arena("--engine", f"cmd={engine}", *small[2:], "--pairs", "1", "--out", tmp_path / "run")
+    assert done.returncode == exit_codes.FAULTS, done.stderr + done.stdout
+    assert "games +0 =0 -0 of 0 games" in " ".join(done.stdout.split())
+    assert "2 games without a result: an engine did not start" in " ".join(done.stdout.split())
+
+
 def engines_of(marker: str) -> list[int]:
     """Processes with this word in their environment."""
     found = []

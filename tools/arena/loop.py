@@ -296,6 +296,8 @@ class Loop:
                 return f"interrupted; continue with\n{resume}"
 
     def _exit_code(self, ending: str) -> int:
+        if ending == "complete" and not self.progress.counted and self.progress.unstarted:
+            return FAULTS
         if ending == "complete" and self.progress.test is not None and self.run.config["control.sprt_exit"]:
             verdict = self.progress.test.verdict
             return {"H1": DONE, "H0": H0_ACCEPTED}.get(verdict or "", INCONCLUSIVE)

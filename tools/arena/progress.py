@@ -135,6 +135,11 @@ class Progress:
         return map(self.played, self.counted)
 
     @property
+    def unstarted(self) -> int:
+        """Games without a result, because an engine did not start."""
+        return sum(row.winner is None for row in self._rows.values())
+
+    @property
     def surplus(self) -> int:
         """Games stored beyond what counts: after the deciding pair, or of an engine already withdrawn."""
         if not self.complete:

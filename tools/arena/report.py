@@ -310,6 +310,8 @@ def notes(summary: Summary) -> list[str]:
     """Notes to the tables."""
     state = summary.state
     said = []
+    if state.unstarted:
+        said.append(f"{_count(state.unstarted, 'game')} without a result: an engine did not start")
     if state.surplus:
         said.append(
             f"{_count(state.surplus, 'game')} beyond what counts {'is' if state.surplus == 1 else 'are'} kept"
@@ -435,6 +437,7 @@ def state_of(run: Run, store: Store, progress: Progress, ending: str = "") -> St
         withdrawn=tuple((run.config.names[engine], game) for engine, game in progress.withdrawn.items()),
         forced=tuple(str(data) for word, data in store.notes if word == "forced"),
         advisories=tuple(Advisory(*map(str, data)) for word, data in store.notes if word == "advisory"),
+        unstarted=progress.unstarted,
     )
 
 

@@ -82,7 +82,8 @@ class State:
     """Where a run stands. `ending`: `running`, `incomplete` (not being played), or why it ended:
     `complete`, `interrupted`, `faults`, `storage`; `withdrawn` are
     engines with the game that decided it; `surplus` games are stored but do not count; `forced` are the differences to
-    the run's beginning that --force overrode; `advisories` has one advisory of each kind and engine."""
+    the run's beginning that --force overrode; `advisories` has one advisory of each kind and engine; `unstarted` games
+    have no result, because an engine did not start."""
 
     ending: str = "running"
     digest: str = ""
@@ -90,6 +91,7 @@ class State:
     withdrawn: tuple[tuple[str, str], ...] = ()
     forced: tuple[str, ...] = ()
     advisories: tuple[Advisory, ...] = ()
+    unstarted: int = 0
 
 
 class Counts:
