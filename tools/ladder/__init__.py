@@ -1,1 +1,1 @@
-"""Ladders: frozen players one above the other, on whose scale others are placed."""
+"""Ladders: scales of fixed players, from weak to strong, on which other players are placed."""

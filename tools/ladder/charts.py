@@ -1,6 +1,6 @@
 """Pictures of a ladder: ratings with their intervals, profiles as a heat map, strength against nodes.
 
-Everything can be told by position, shape or number, never by colour alone.
+Everything is distinguished by position, shape or number, never by colour alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .fitting import Cell, Fit
 ROW = 24
 GAP = 14
 WHOLE, ALONE = 260.0, 150.0
-"""Widths of the column for all variants, and of those for one."""
+"""Widths of the column for all variants, and of the columns for single ones."""
 CELL = 44.0
 SLANT = 45
 
@@ -90,7 +90,7 @@ def _ends(fitted: Fitted) -> tuple[float, float]:
 def profiles(
     found: Mapping[tuple[str, str], Cell], rows: Sequence[str], columns: Sequence[str], title: Sequence[str]
 ) -> str:
-    """The score in percent of every row against every column: dark cells are high scores, hatched ones never met."""
+    """The score in percent of every row against every column; dark cells are high scores, hatched pairs never met."""
     label = 2 * MARGIN + max(map(width_of, rows))
     slant = 0.72 * max(map(width_of, columns)) + SIZE
     sheet = Sheet(max(420.0, label + CELL * len(columns) + slant), title)
@@ -116,11 +116,11 @@ def profiles(
 
 
 Growth = Sequence[tuple[float, float, float]]
-"""x, y and half of its interval."""
+"""x, y and half the width of y's interval."""
 
 
 def growth(curves: Mapping[str, Growth], title: Sequence[str], across: str, logarithmic: bool) -> str:
-    """Ratings against something that makes stronger, a curve for each name; told apart by strokes and marks."""
+    """Ratings against something that increases strength, a curve for each name, with different strokes and marks."""
     left, width, height = 64.0, 560.0, 360.0
     xs = [x for curve in curves.values() for x, _, _ in curve]
     ys = [y + sign * error for curve in curves.values() for _, y, error in curve for sign in (-1, 1)]

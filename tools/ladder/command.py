@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .pool import Pool
 
 SKETCH = 200
-"""Resamples for a rating that is only mentioned in passing."""
+"""Resamples for a rating in an intermediate message."""
 COMMANDS = {
     "show": "show the published scale, or one player's profile",
     "run": "play the rungs against each other",
@@ -74,7 +74,7 @@ def main(argv: list[str]) -> int:
         print(f"hnefi ladder: error: {error}", file=sys.stderr)
         return code_of(error)
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - whoever read has gone
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - the reader is gone
         return 0
     except Exception as error:
         from ..arena.options import ConfigError
@@ -193,7 +193,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_people(made: Parser) -> None:
-    """What `people` takes."""
+    """The arguments of `people`."""
     _add_recorded(made, "people")
     made.add_argument(
         "--players",
@@ -205,7 +205,7 @@ def _add_people(made: Parser) -> None:
 
 
 def _add_imitate(made: Parser) -> None:
-    """What `imitate` takes."""
+    """The arguments of `imitate`."""
     _add_recorded(made, "imitate")
     made.add_argument(
         "--horizons",
@@ -220,7 +220,7 @@ def _add_imitate(made: Parser) -> None:
 
 
 def _add_recorded(made: Parser, folder: str) -> None:
-    """Recorded games, the positions that are drawn from them, and where the answers go."""
+    """Arguments for recorded games, the positions to draw from them, and the folder for the answers."""
     made.add_argument("games", metavar="GAMES", help="recorded games: .csv or .jsonl")
     made.add_argument("--variant", metavar="V", required=True, help="the rules they were played by")
     arguments.add_variant_path(made)
@@ -249,7 +249,7 @@ def _jobs(given: Any) -> int:
 
 
 def _expect_frozen(ladder: Ladder, force: bool) -> None:
-    """LadderError unless the rungs are as frozen; a change without consequences is only reported."""
+    """LadderError unless the rungs are the frozen ones; a change without effect is only reported."""
     from . import frozen
 
     unlike, harmless = frozen.differences(frozen.read(ladder), frozen.measure(ladder))
@@ -340,7 +340,7 @@ def _place_one(
     live: Any,
     title: str,
 ) -> int:
-    """Against every rung, then against those that are near; its rating among all games."""
+    """Play against every rung, then against the nearest ones; reports the rating from all games."""
     from ..arena.screen import LineScreen
     from . import fitting, frozen, playing
     from .pool import of_folders
@@ -378,7 +378,7 @@ def _folder_name(name: str) -> str:
 
 
 def _pool(ladder: Ladder, places: Sequence[str]) -> Pool:
-    """The games of some runs, or those that are published."""
+    """The games of some runs, or the published ones."""
     from . import published
     from .pool import of_folders, read
 
@@ -403,7 +403,7 @@ def _pool(ladder: Ladder, places: Sequence[str]) -> Pool:
 
 
 def _people(given: Any) -> int:
-    """Ask about what is missing, then write the report."""
+    """Ask the missing questions, then write the report."""
     from hnefi.engine.search.elo_table import MEASURED
 
     from ..common.workers import WorkerFailed
@@ -466,7 +466,7 @@ def _tafl_variant(word: str, path: str | None) -> Variant:
     return found
 
 
-# Telling
+# Output
 
 
 def _fit(ladder: Ladder, pool: Pool) -> Fit:

@@ -1,7 +1,7 @@
-"""What a pool of games tells: ratings, profiles, what ratings do not explain, and circles of players.
+"""Analysis of a pool of games: ratings, profiles, what ratings do not explain, and cycles of players.
 
-Ratings are fitted by maximum likelihood with a term for the advantage of a side in every variant (`arena.rating`), all
-variants together and each alone; the anchor's rating is given.
+Ratings are fitted by maximum likelihood with a term for the advantage of a side in every variant (`arena.rating`), for
+all variants together and for each alone; the anchor's rating is fixed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from .pool import Pool
 
 BOOTSTRAP = 1000
 LARGE = 3.0
-"""Standard errors from which on a result is mentioned."""
+"""Standard errors from which a deviation is reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The ratings of a pool: `whole` of all variants together, `alone` of each for itself, with the games' counts."""
+    """The ratings of a pool: `whole` for all variants together, `alone` for each by itself, with counts of games."""
 
     whole: Table
     alone: Mapping[str, Table]
@@ -35,8 +35,8 @@ class Fit:
 
 
 def fit(pool: Pool, model: Model, *, bootstrap: int = BOOTSTRAP, seed: int = 0, each: bool = True) -> Fit:
-    """Fit everything by a model with an anchor; without `each` only all variants together. LadderError if the anchor
-    did not play."""
+    """Fit a model with an anchor to all variants together and, with `each`, to every variant alone. LadderError if the
+    anchor did not play."""
     variants = sorted({game.variant for game in pool.games})
     tallies = {name: pool.tally(name) for name in variants}
     tally = pool.tally()
@@ -51,7 +51,7 @@ def fit(pool: Pool, model: Model, *, bootstrap: int = BOOTSTRAP, seed: int = 0, 
 
 
 def _table(tally: Tally, model: Model) -> Table:
-    """The table that the anchor is part of."""
+    """The table that contains the anchor."""
     assert model.anchor is not None
     name = model.anchor[0]
     try:
@@ -66,8 +66,8 @@ def _table(tally: Tally, model: Model) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One player against another, in one variant or in all: the record, the score that the ratings expect, and how
-    many standard errors of the expected score the record is away from it."""
+    """One player against another, in one variant or in all: the record, the score expected from the ratings, and the
+    deviation of the record from it in standard errors."""
 
     player: str
     opponent: str
@@ -77,7 +77,7 @@ class Cell:
 
 
 def cells(fit: Fit, variant: str | None = None) -> dict[tuple[str, str], Cell]:
-    """All meetings, from both points of view. With a variant, scores are expected by its own ratings."""
+    """All meetings, from both points of view. With a variant, expected scores come from its own ratings."""
     table, tally = _of(fit, variant)
     found = _Sums()
     for (place, attackers, defenders, winner), count in tally.games.items():
@@ -90,8 +90,8 @@ def cells(fit: Fit, variant: str | None = None) -> dict[tuple[str, str], Cell]:
 
 
 def directed(fit: Fit) -> dict[tuple[str, str, str], Cell]:
-    """All meetings by variant, attackers and defenders, as the attackers saw them, beside what all ratings together
-    expect. What is too much on one side and too little on the other is hidden in `cells`."""
+    """All meetings by variant, attackers and defenders, from the attackers' point of view, compared with the ratings
+    for all variants. This shows deviations that cancel out between the two sides and so are hidden in `cells`."""
     found = _Sums()
     for (variant, attackers, defenders, winner), count in fit.tally.games.items():
         if attackers in fit.whole.ratings and defenders in fit.whole.ratings and count:
@@ -105,7 +105,7 @@ def _of(fit: Fit, variant: str | None) -> tuple[Table, Tally]:
 
 
 class _Sums:
-    """Results of meetings beside what was expected of them."""
+    """Results of meetings and their expected values."""
 
     def __init__(self) -> None:
         self.counts: defaultdict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0, 0])
@@ -113,10 +113,10 @@ class _Sums:
         self._spread: defaultdict[tuple[str, ...], float] = defaultdict(float)
 
     def add(self, meeting: tuple[str, ...], doubled: int, count: int, hope: float) -> None:
-        """Add `count` games that brought `doubled` half points each, where `hope` points were expected."""
+        """Add `count` games with `doubled` half points each, where `hope` points were expected."""
         self.counts[meeting][doubled] += count
         self._expected[meeting] += count * hope
-        # A draw spreads less: this is the most that a game can.
+        # Draws reduce the variance: this is the largest possible for a game.
         self._spread[meeting] += count * hope * (1.0 - hope)
 
     def cell(self, meeting: tuple[str, ...]) -> Cell:
@@ -128,25 +128,25 @@ class _Sums:
 
 
 def misfit(found: Mapping[tuple[str, str], Cell], free: int) -> tuple[float, int]:
-    """Chi-square of all meetings and its degrees of freedom, `free` being the fitted numbers; 1 each if the model
-    holds, less where many games are drawn."""
+    """Chi-square of all meetings and its degrees of freedom, with `free` fitted numbers. Their ratio is 1 if the model
+    holds, and less if many games are drawn."""
     once = [cell for (one, two), cell in found.items() if one < two]
     return sum(cell.residual**2 for cell in once), max(1, len(once) - free)
 
 
-# Circles
+# Cycles
 
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """Three players each of whom beats the next, the last one the first: the three scores."""
+    """Three players, each of whom beats the next and the last one the first, with the three scores."""
 
     players: tuple[str, str, str]
     scores: tuple[float, float, float]
 
 
 def circles(found: Mapping[tuple[str, str], Cell]) -> list[Circle]:
-    """Every circle in which each score is significantly above a half (Wilson's 95 % interval), the clearest first."""
+    """Every cycle in which each score is significantly above a half (Wilson's 95 % interval), the clearest first."""
     beats: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for (one, two), cell in found.items():
         interval, score = cell.record.interval, cell.record.score
@@ -156,14 +156,14 @@ def circles(found: Mapping[tuple[str, str], Cell]) -> list[Circle]:
     for one, prey in beats.items():
         for two, score in prey.items():
             for three, other in beats.get(two, {}).items():
-                # Each circle is found from each of its players: the first in the alphabet tells it.
+                # Each cycle is found from each of its players; it is listed for the first in the alphabet.
                 if one == min(one, two, three) and one in beats.get(three, {}):
                     circled.append(Circle((one, two, three), (score, other, beats[three][one])))
     return sorted(circled, key=lambda circle: (-min(circle.scores), circle.players))
 
 
 def significant(found: Mapping[tuple[str, str], Cell]) -> int:
-    """The triples of players whose three meetings are all significant: circles are looked for among these."""
+    """The number of triples of players whose three meetings are all significant, among which cycles are counted."""
     clear = {
         pair
         for pair, cell in found.items()
@@ -182,7 +182,7 @@ def significant(found: Mapping[tuple[str, str], Cell]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A rating in two fits: the second less the first, and half of the joint 95 % interval."""
+    """A rating in two fits: the second minus the first, and half the width of the joint 95 % interval."""
 
     name: str
     one: Fitted
@@ -201,7 +201,7 @@ def differences(one: Table, two: Table) -> list[Difference]:
     found = []
     for name, first in one.ratings.items():
         second = two.ratings.get(name)
-        # Of the anchor nothing is fitted.
+        # The anchor is not fitted and has no error.
         if second is None or not first.error or not second.error:
             continue
         error = math.hypot(first.error, second.error)
@@ -210,10 +210,9 @@ def differences(one: Table, two: Table) -> list[Difference]:
 
 
 def rising(measured: Sequence[tuple[float, float]]) -> list[int]:
-    """The whole numbers nearest to some measured ones (value, error), by weighted squares, that rise from each to the
-    next: neighbours that are in the wrong order get their weighted mean, and one more each (pool adjacent violators).
-    """
-    blocks: list[list[float]] = []  # sums of weights and of weighted values, how many
+    """The strictly rising whole numbers nearest to measured ones (value, error) by weighted squares: neighbours in the
+    wrong order get their weighted mean, plus one more each (pool adjacent violators)."""
+    blocks: list[list[float]] = []  # sum of weights, sum of weighted values, count
     for value, error in measured:
         blocks.append([error**-2, value * error**-2, 1])
         while len(blocks) > 1 and blocks[-2][1] / blocks[-2][0] >= blocks[-1][1] / blocks[-1][0]:

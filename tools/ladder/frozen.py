@@ -1,4 +1,4 @@
-"""What a ladder's rungs are, as hashes: a player that plays differently is not that rung any more.
+"""Hashes of a ladder's rungs: a player that plays differently is no longer that rung.
 
 Three things are frozen beside a ladder, in `NAME.frozen.json`:
 
@@ -19,19 +19,19 @@ from typing import Any
 from .ladder import Ladder, LadderError, LimitedPlayer
 
 ASKED = 4
-"""So many openings of every variant are put to every rung."""
+"""Openings of every variant in which every rung is asked for a move."""
 SEED = 2026
 SOURCES = ("search", "evaluators", "games")
-"""Packages of the engine that decide about moves."""
+"""Packages of the engine that affect the choice of moves."""
 
 
 def file_of(ladder: Ladder) -> Path:
-    """Where the hashes of a ladder stand."""
+    """The file with the hashes of a ladder."""
     return ladder.file.with_name(f"{ladder.file.stem}.frozen.json")
 
 
 def openings(ladder: Ladder) -> dict[str, tuple[Any, ...]]:
-    """The openings of every variant; LadderError for a file that cannot be used."""
+    """The openings of every variant; LadderError for an unusable file."""
     from ..arena.openings import from_lines
 
     try:
@@ -52,7 +52,7 @@ def openings(ladder: Ladder) -> dict[str, tuple[Any, ...]]:
 
 
 def measure(ladder: Ladder) -> dict[str, Any]:
-    """All the hashes, as they are now; takes a second or two."""
+    """The current hashes; takes a second or two."""
     from hnefi.engine.games import find
 
     from ..arena.openings import list_hash
@@ -71,14 +71,14 @@ def measure(ladder: Ladder) -> dict[str, Any]:
 
 
 def freeze(ladder: Ladder) -> Path:
-    """Write down what the ladder is now; the file."""
+    """Write the current hashes of the ladder; returns the file."""
     path = file_of(ladder)
     path.write_text(json.dumps(measure(ladder), indent=1) + "\n", encoding="utf-8")
     return path
 
 
 def read(ladder: Ladder) -> dict[str, Any]:
-    """What was frozen; LadderError if nothing was."""
+    """The frozen hashes; LadderError if there are none."""
     path = file_of(ladder)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -94,7 +94,7 @@ def read(ladder: Ladder) -> dict[str, Any]:
 
 
 def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """What makes it another ladder, a sentence each; and what has changed without any consequence that was seen."""
+    """Sentences about differences that make it another ladder, and about changes without visible effect."""
     unlike = []
     for group in ("openings", "rules"):
         old = was.get(group, {})
@@ -120,7 +120,7 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[st
 
 
 def definition(one: LimitedPlayer) -> str:
-    """SHA-256 over how a contestant is defined: names, limits, options, and the bytes of its files."""
+    """SHA-256 over the definition of a contestant: names, limits, options, and the bytes of its files."""
     from hnefi import players
 
     player = players.load(one.player)
@@ -155,7 +155,7 @@ def answers(one: LimitedPlayer, ladder: Ladder, lists: Mapping[str, Any]) -> str
 
 
 def source() -> str:
-    """SHA-256 over the packages of the engine that decide about moves."""
+    """SHA-256 over the packages of the engine that affect the choice of moves."""
     from hnefi.engine import about
 
     engine = Path(about.__file__).resolve().parent

@@ -2,13 +2,14 @@
 
 The player searches a fixed number of nodes, its horizon, and draws among its best lines: one that is worth `d`
 centipawns less than the best has a weight of exp(-d / temperature); now and then it plays any legal move. The values of
-these lines in positions of recorded games say how likely people's moves are to such a player (`people_fit.py`). Among
-the candidates that explain people's moves best, games of the player with itself decide: the one whose games are nearest
-in length to people's. Who won is never looked at. Legal moves besides the best lines are explained as random only.
+these lines in positions of recorded games determine how likely such a player is to make people's moves
+(`people_fit.py`). Among the candidates that explain people's moves best, we choose the one whose games against itself
+are nearest in length to people's. The winners of games are never used. Legal moves outside the best lines only count as
+random moves.
 
-plan.json       what is asked; another plan in the same folder is refused
+plan.json       the questions; a different plan in the same folder is refused
 answers.jsonl   a line for each position: the values of each candidate's best lines
-games.jsonl     a line for each candidate: the lengths of its games with itself
+games.jsonl     a line for each candidate: the lengths of its games against itself
 """
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 HORIZONS: Final = (100, 300, 1000, 3000, 10_000)
-"""Nodes a move."""
+"""Nodes per move."""
 CHOICES: Final = (6, 12, 24)
-"""Best lines among which to choose."""
+"""Numbers of best lines to choose from."""
 GAMES: Final = "games.jsonl"
 LENGTHS: Final = 60
-"""Games of each fitted player with itself."""
+"""Games of each fitted player against itself."""
 MOST_PLIES: Final = 400
-"""A longer game counts as one of so many plies."""
+"""Longer games count as games of this many plies."""
 TABLE_MIB: Final = 1
 MOST_NODES, MOST_CHOICES = 10**9, 256
 REPORT: Final = "report.md"
@@ -59,7 +60,7 @@ REPORT: Final = "report.md"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked: the games (their digest), their rules, the candidates, and which positions."""
+    """The questions: the games (their digest), their rules, the candidates, and the positions."""
 
     games: str
     variant: str
@@ -74,7 +75,7 @@ class Plan:
         return [Candidate(nodes, choices) for nodes in self.horizons for choices in self.choices]
 
     def as_json(self) -> dict[str, Any]:
-        """What the answers follow from."""
+        """Everything that determines the answers."""
         return {
             "format": people.FORMAT,
             "games": self.games,
@@ -98,7 +99,7 @@ class Task(NamedTuple):
 
 
 def settings(choices: int, temperature: int, at_random: int = 0) -> Settings:
-    """Those of a player: `temperature` in centipawns, `at_random` in thousandths of its moves."""
+    """The settings of a player: `temperature` in centipawns, `at_random` in thousandths of its moves."""
     return Settings(
         evaluator=EVALUATOR,
         features=MEASURED,
@@ -110,7 +111,7 @@ def settings(choices: int, temperature: int, at_random: int = 0) -> Settings:
 
 
 def observe(task: Task) -> list[Observed | GamePly]:
-    """What each candidate's best lines are worth; the ply alone if only one move is legal."""
+    """The values of each candidate's best lines; only the ply if just one move is legal."""
     searcher = Searcher(Settings(hash_mib=TABLE_MIB))
     return [_observe(searcher, game, ply, task) for game, ply in task.asked]
 
@@ -133,15 +134,15 @@ def _observe(searcher: Searcher, game: Game, ply: int, task: Task) -> Observed |
 
 
 def best_lines(searcher: Searcher, position: Any, candidate: Candidate, seed: int) -> list[tuple[int, int]]:
-    """The first moves of the best lines with their values, as the candidate has them."""
-    # Any temperature: with one the engine searches as the player will, with moves in a random order.
+    """The first moves of the candidate's best lines with their values."""
+    # With any temperature the engine searches as the player will, with moves in a random order.
     searcher.configure(replace(settings(candidate.choices, 1), multipv=candidate.choices, seed=seed))
     searcher.clear()
     searcher.begin()
     infos: list[Info] = []
     result = searcher.search(position, Limits(nodes=candidate.nodes), infos.append)
     if result.better:
-        # The last report is that of the move which was drawn, in the place of the best line.
+        # The last report is for the drawn move, in place of the best line.
         infos.pop()
     last = {info.multipv: info for info in infos if info.pv}
     return [(info.pv[0], _value(info)) for info in last.values()]
@@ -159,7 +160,7 @@ def _value(info: Info) -> int:
 
 
 def lengths(rules: Variant, candidate: Candidate, fitted: Fit, count: int, seed: int) -> tuple[int, ...]:
-    """Plies of games of a player with itself, from the start position; `MOST_PLIES` for a longer one."""
+    """Plies of a player's games against itself from the start position; `MOST_PLIES` for longer ones."""
     player = settings(candidate.choices, fitted.temperature, fitted.at_random)
     searcher = Searcher(player)
     found = []
@@ -186,7 +187,7 @@ def played_lengths(
     jobs: int,
     backend: str,
 ) -> list[Result]:
-    """The candidates with the lengths of their games; those of the same fit are not played again."""
+    """The candidates with the lengths of their games; games of an unchanged fit are not played again."""
     known: dict[tuple[int, ...], tuple[int, ...]] = {}
     for number, text in enumerate(durable.whole_lines(folder / GAMES), start=1):
         try:
@@ -216,7 +217,7 @@ def played_lengths(
 
 
 def read_answers(folder: Path, plan: Plan) -> dict[GamePly, Observed | None]:
-    """What is known, None where there was no choice; LadderError for lines that are not ours."""
+    """The answers so far, None if there was no choice; LadderError for lines that are not ours."""
     path = folder / people.ANSWERS
     found: dict[GamePly, Observed | None] = {}
     for number, line in enumerate(durable.whole_lines(path), start=1):
@@ -250,7 +251,7 @@ def work(
     jobs: int,
     backend: str,
 ) -> list[Observed]:
-    """Ask about the positions that are missing; all that is observed, in the order of `people.places`."""
+    """Ask about missing positions; returns all observations in the order of `people.places`."""
     by_line = {game.line: game for game in found}
     wanted = people.places(found, plan.seed)[:positions]
     known = read_answers(folder, plan)
@@ -262,11 +263,11 @@ def work(
     return [one for ply in wanted if (one := known[ply]) is not None]
 
 
-# What comes of it
+# Results
 
 
 def player_file(plan: Plan, candidate: Candidate, fitted: Fit, source: str) -> str:
-    """The fitted player as a player's file."""
+    """The text of a player's file for the fitted player."""
     return f"""# {source}
 description = "A free choice of moves, fitted to those of people on {plan.variant}."
 evaluator = "{EVALUATOR}"
@@ -285,7 +286,7 @@ RandomMoves = {fitted.at_random}
 
 
 def people_length(found: Sequence[Game], rules: Variant) -> float:
-    """The mean plies of people's games that the rules ended: most others were given up, which the player never does."""
+    """The mean plies of people's games that the rules ended. Most others were resigned, which the player never does."""
     plies = [
         len(game.moves)
         for game in found
@@ -305,7 +306,7 @@ def report(
     fitted: Fit,
     command: str,
 ) -> str:
-    """The report in markdown; `fitted` is that of the chosen candidate, to all positions."""
+    """The report in Markdown; `fitted` is the chosen candidate's fit to all positions."""
     held = [one for one in observed if not in_fit(one.line, plan.seed)]
     by_chance = float(np.log([one.same / one.legal for one in held]).mean())
     count = len({one.line for one in observed})
@@ -340,7 +341,7 @@ moves.
 
 
 def read_numbers(flag: str, text: str | None, default: tuple[int, ...], most: int) -> tuple[int, ...]:
-    """The different numbers that a flag names, in their order; LadderError for anything else."""
+    """The distinct numbers given with a flag, in order; LadderError for anything else."""
     if text is None:
         return default
     words = [word.strip() for word in text.split(",")]
@@ -354,7 +355,7 @@ def read_numbers(flag: str, text: str | None, default: tuple[int, ...], most: in
 
 
 def run(given: Any, variant: Variant, jobs: int) -> int:
-    """Ask, fit, play and report; the exit code."""
+    """Ask, fit, play and report; returns the exit code."""
     file, folder = Path(given.games), Path(given.out)
     rules = people.played_by(file, variant)
     found = people.recorded(file, variant)

@@ -1,9 +1,9 @@
-"""A ladder as data: which fixed players its rungs are, what they play, and from which openings.
+"""A ladder as data: the fixed players that are its rungs, the variants, and the openings.
 
     name = "ladder-2026.2"
     variants = ["brandubh", "copenhagen"]
     pairs = 100                  # pairs of games of neighbours, for each variant
-    others = 5                   # pairs of any other two rungs
+    others = 5                   # pairs of games of any other two rungs
     max_plies = 300              # a longer game is a draw
     openings = "openings-2026.1.jsonl"
 
@@ -11,20 +11,20 @@
     name = "simple"
     elo = 1000
 
-    [model]                      # how ratings are fitted (`tools/common/rating.py`); all of it may be left out
+    [model]                      # how ratings are fitted (`tools/common/rating.py`); optional
     slope = true                 # the advantage of a side depends on strength
     prior = 1.0                  # virtual draws of each player ...
     prior_against = "met"        # ... against those that it met, or against the mean
 
     [[rung]]                     # from the weakest to the strongest
-    player = "simple"            # a shipped player; name = "..." if it shall be called otherwise
+    player = "simple"            # a shipped player; name = "..." to give it another name
     [[rung]]
     name = "default-400"
     player = "default"
-    nodes = 400                  # nodes or depth, never time; the player's own limits hold besides
+    nodes = 400                  # nodes or depth, never time; the player's own limits also apply
     options = { Evaluator = "default-2026.1", Features = "default-2026.1", Hash = 4 }
 
-What cannot be seen in this file is frozen beside it, in `NAME.frozen.json` (`frozen`).
+Everything else that affects play is frozen beside this file, in `NAME.frozen.json` (`frozen`).
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _RUNG = ("name", "player", "nodes", "depth", "options")
 _LIMIT = 10**9
 MOST_PRIOR = 100
 UNLIMITED = _LIMIT
-"""So many nodes are no limit: for players whose own limits end every move."""
+"""A number of nodes that is no limit, for players whose own limits end every move."""
 
 
 class LadderError(ValueError):
-    """A ladder, a pool or a player that cannot be used: what was found, and what was expected."""
+    """A ladder, a pool or a player is unusable; the message says what was found and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitedPlayer:
-    """A player under a name, with its limits (nodes or depth) and options."""
+    """A named player with its limits (nodes or depth) and options."""
 
     name: str
     player: str
@@ -65,15 +65,15 @@ class LimitedPlayer:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def engine(self) -> dict[str, Any]:
-        """As the arena's table of an engine."""
+        """The arena's table for this engine."""
         limits = {key: value for key in ("nodes", "depth") if (value := getattr(self, key)) is not None}
         return {"name": self.name, "player": self.player, "options": dict(self.options), **limits}
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """A ladder. `rungs` go from the weakest to the strongest; `anchor` is a rung and its rating, `model` how ratings
-    are fitted to it; `file` is where all this stands."""
+    """A ladder. `rungs` go from the weakest to the strongest; `anchor` is a rung and its rating, `model` says how
+    ratings are fitted; `file` contains all this."""
 
     name: str
     variants: tuple[str, ...]
@@ -224,7 +224,7 @@ def _word(value: Any) -> str:
 def limited(
     name: str, player: str, limits: Mapping[str, int | None], options: Mapping[str, str]
 ) -> LimitedPlayer:
-    """A player whose every move ends by nodes or depth; LadderError if nothing would end them."""
+    """A player whose moves are all limited by nodes or depth; LadderError if nothing limits them."""
     from hnefi import players
 
     try:
@@ -250,9 +250,9 @@ def limited(
 
 
 def parse_player(word: str, ladder: Ladder) -> LimitedPlayer:
-    """The player meant by a word: a rung, `PLAYER`, `PLAYER:NODES`, `PLAYER+EVALUATOR:NODES`, `level-N`, `elo-N`.
+    """The player named by a word: a rung, `PLAYER`, `PLAYER:NODES`, `PLAYER+EVALUATOR:NODES`, `level-N`, `elo-N`.
 
-    LadderError for a player that does not exist, or whose moves nothing would end.
+    LadderError for a player that does not exist, or whose moves have no limit.
     """
     rung = ladder.rung(word)
     if rung is not None:
@@ -267,7 +267,7 @@ def parse_player(word: str, ladder: Ladder) -> LimitedPlayer:
     player, nodes = (head, tail) if colon else (word, "")
     if colon and not (nodes.isascii() and nodes.isdigit() and 0 < int(nodes) <= _LIMIT):
         raise LadderError(f"{word[:80]!r}: expected PLAYER:NODES")
-    # A run's folder keeps these words, and would read a relative path from there.
+    # A run's folder stores these words, and a relative path would be resolved there.
     player, plus, evaluator = player.partition("+")
     player = str(Path(player).absolute()) if player.endswith(SUFFIX) else player
     evaluator = str(Path(evaluator).absolute()) if evaluator.endswith(".safetensors") else evaluator
@@ -291,7 +291,7 @@ def playable(one: LimitedPlayer, ladder: Ladder) -> tuple[str, ...]:
     found, reasons = [], []
     for name in ladder.variants:
         variant = find(name)
-        # Of a player whose evaluator is borrowed only its variant counts.
+        # If a player's evaluator is replaced, only the variant of the player matters.
         reason = next((text for maker in makers if (text := maker.misfit(variant))), None)
         reason = reason or misfit(evaluator, variant)
         if reason:

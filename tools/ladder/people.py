@@ -1,11 +1,11 @@
-"""People and players on the same positions: what each would have moved, and what a strong player thinks of it.
+"""People and players on the same positions: the move of each, and what a strong player thinks of it.
 
-Positions are drawn from recorded games, all moves of people alike. In each, every player is asked for a move as if the
-game were his, and the judge, a player too, values the position, the people's move, and every other answer: always by a
-search of the position after the move, so that no move is looked at more deeply than another.
+Positions are drawn from recorded games, each move of people with equal probability. In each, every player is asked for
+a move as in a game of its own, and the judge, who is also a player, evaluates the position, people's move, and every
+other answer: always by a search of the position after the move, so that no move is searched more deeply than another.
 
-plan.json       what is asked; another plan in the same folder is refused
-answers.jsonl   a line for each position, written through before the next ones begin
+plan.json       the questions; a different plan in the same folder is refused
+answers.jsonl   a line for each position, synced to disk before the next ones begin
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 PLAN, ANSWERS = "plan.json", "answers.jsonl"
 FORMAT: Final = 1
 MOST: Final = 1000
-"""Centipawns of a decided game, and the most that any value counts."""
+"""Centipawns of a decided game, and the limit for all values."""
 IN_A_JOB: Final = 4
 SEEDS: Final = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is asked of whom: the games (their digest), the rules, the players, the judge, and which positions."""
+    """The questions: the games (their digest), the rules, the players, the judge, and the positions."""
 
     games: str
     variant: str
@@ -54,7 +54,7 @@ class Plan:
     seed: int = 1
 
     def as_json(self) -> dict[str, Any]:
-        """What the answers follow from."""
+        """Everything that determines the answers."""
         return {
             "format": FORMAT,
             "games": self.games,
@@ -67,7 +67,7 @@ class Plan:
 
 
 class Game(NamedTuple):
-    """A recorded game: the line of the file, who won (`a`, `d`, `draw`; None if unfinished), its moves."""
+    """A recorded game: its line in the file, the winner (`a`, `d`, `draw`; None if unfinished), its moves."""
 
     line: int
     result: str | None
@@ -82,11 +82,11 @@ class GamePly(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """One position with everything that was said of it.
+    """One position with all answers.
 
-    `value` is the judge's of the position, in centipawns for the side to move; `after` has those of the positions after
-    moves, for the side that made them. `moves` are the players' by name; `same` names those whose move leads to the
-    position that people's led to, or to an image of it.
+    `value` is the judge's value of the position, in centipawns for the side to move; `after` has its values of the
+    positions after moves, for the side that made them. `moves` has the players' moves by name; `same` has the names of
+    the players whose move leads to the same position as people's, or to a mirror image of it.
     """
 
     line: int
@@ -103,8 +103,8 @@ class Answer(NamedTuple):
     after: Mapping[str, int]
 
     def loss(self, name: str = "") -> int:
-        """Centipawns by which a player's move, people's without a name, is worse than the judge's own; less than 0
-        where it turns out better."""
+        """Centipawns by which the move of a player, or of people without a name, is worse than the judge's own;
+        negative if it turns out better."""
         return self.after[self.best] - self.after[self.moves[name] if name else self.played]
 
 
@@ -112,7 +112,7 @@ class Answer(NamedTuple):
 
 
 def recorded(file: Path, variant: Variant) -> list[Game]:
-    """The games of a collection; LadderError where it cannot be read, or breaks the rules."""
+    """The games of a collection; LadderError if it is unreadable or breaks the rules."""
     from hnefi.engine.records.corpus import CorpusError, read
 
     try:
@@ -139,7 +139,7 @@ def played_by(file: Path, variant: Variant) -> Variant:
 
 
 def digest(file: Path) -> str:
-    """What tells one collection from another."""
+    """A digest that identifies a collection."""
     try:
         return hashlib.sha256(read_regular(file)).hexdigest()
     except OSError as error:
@@ -147,7 +147,8 @@ def digest(file: Path) -> str:
 
 
 def places(found: Sequence[Game], seed: int) -> list[GamePly]:
-    """All moves of all games in an order drawn from `seed`: more positions of one seed begin with the fewer."""
+    """All moves of all games in a random order from `seed`, so that a larger sample with the same seed begins with the
+    smaller one."""
     every = [GamePly(game.line, ply) for game in found for ply in range(1, len(game.moves) + 1)]
     return sorted(every, key=lambda ply: stream(seed, *ply))
 
@@ -192,7 +193,7 @@ def expect_fit(one: LimitedPlayer, rules: Variant) -> None:
 
 
 class Asked:
-    """A player who is asked about single positions, each as if nothing had been asked before."""
+    """A player for single positions; each is asked as if nothing had been asked before."""
 
     def __init__(self, one: LimitedPlayer) -> None:
         self.name = one.name
@@ -204,7 +205,7 @@ class Asked:
         )
 
     def move(self, position: Position, seed: int) -> tuple[int, Info | None]:
-        """A move, and what the search says last."""
+        """A move, and the last report of the search."""
         self._engine.ready(position.variant, seed)
         return self._engine.move(position)
 
@@ -220,7 +221,7 @@ class Task(NamedTuple):
 
 
 def answers(task: Task) -> list[Answer | GamePly]:
-    """All answers; the ply alone if only one move is legal."""
+    """All answers; only the ply if just one move is legal."""
     players = [_asked(one) for one in task.players]
     judge = _asked(task.judge)
     return [_answer(game, ply, task, players, judge) for game, ply in task.asked]
@@ -233,7 +234,7 @@ def _asked_by(text: str) -> Asked:
 
 
 def _asked(one: LimitedPlayer) -> Asked:
-    """The player in this process: loading one takes longer than a move."""
+    """The player, cached in this process because loading one takes longer than a move."""
     return _asked_by(json.dumps(one.engine()))
 
 
@@ -260,7 +261,7 @@ def _answer(game: Game, ply: int, task: Task, players: Sequence[Asked], judge: A
 
 
 def _after(position: Position, side: int, judge: Asked, seed: int) -> int:
-    """What a position is worth to a side, in centipawns."""
+    """The value of a position for a side, in centipawns."""
     outcome = position.outcome
     if outcome is not None:
         return 0 if outcome.winner is None else MOST if int(outcome.winner) == side else -MOST
@@ -269,7 +270,7 @@ def _after(position: Position, side: int, judge: Asked, seed: int) -> int:
 
 
 def _value(info: Info | None) -> int:
-    """Centipawns for the side to move, a win found counting as much as a game won."""
+    """Centipawns for the side to move; a forced win counts as much as a game won."""
     assert info is not None
     score = info.score
     if score.cp is None:
@@ -281,12 +282,15 @@ def _value(info: Info | None) -> int:
 
 
 def prepare(folder: Path, ours: Mapping[str, Any], command: str = "people") -> None:
-    """Make the folder of `hnefi ladder COMMAND`, or find the same plan in it; LadderError names what differs."""
+    """Create the folder of `hnefi ladder COMMAND`, or check that it has the same plan; LadderError names the
+    differences."""
     path = folder / PLAN
     try:
         durable.make_folder(folder)
         if not path.exists():
-            if any(entry.suffix != ".new" for entry in folder.iterdir()):  # what a crash left of a first try
+            if any(
+                entry.suffix != ".new" for entry in folder.iterdir()
+            ):  # left by a crash of the first attempt
                 raise LadderError(
                     f"{folder}: expected an empty folder, or one of hnefi ladder {command}: --out"
                 )
@@ -307,7 +311,7 @@ def prepare(folder: Path, ours: Mapping[str, Any], command: str = "people") -> N
 
 
 def read_answers(folder: Path) -> dict[GamePly, Answer | None]:
-    """What is known, None where there was no choice; LadderError for lines that are not ours."""
+    """The answers so far, None if there was no choice; LadderError for lines that are not ours."""
     path = folder / ANSWERS
     found: dict[GamePly, Answer | None] = {}
     for number, line in enumerate(durable.whole_lines(path), start=1):
@@ -331,7 +335,7 @@ def _read(told: Mapping[str, Any]) -> Answer:
 
 
 Watch = Callable[[int, int], None]
-"""Told how many positions are done, and of how many."""
+"""Called with the numbers of finished positions and of all positions."""
 
 
 def work(
@@ -344,7 +348,7 @@ def work(
     jobs: int,
     backend: str,
 ) -> list[Answer]:
-    """Ask about the positions that are missing; all answers in the order of `places`."""
+    """Ask about missing positions; returns all answers in the order of `places`."""
     by_line = {game.line: game for game in found}
     wanted = places(found, plan.seed)[:positions]
     known = read_answers(folder)
@@ -366,8 +370,8 @@ def carry_out(
     jobs: int,
     backend: str,
 ) -> None:
-    """Add what is missing of `wanted` to `known` and to the folder: named tuples that begin with a `GamePly`, or such a
-    ply alone, which is known as None. `task` makes the job for some plies."""
+    """Add the missing answers for `wanted` to `known` and to the folder: named tuples that begin with a `GamePly`, or
+    only such a ply, which is stored as None. `task` makes the job for some plies."""
     missing = [ply for ply in wanted if ply not in known]
     tasks = [task(missing[first : first + IN_A_JOB]) for first in range(0, len(missing), IN_A_JOB)]
     done = len(wanted) - len(missing)

@@ -1,8 +1,8 @@
-"""How likely people's moves are to players that choose freely among their best lines, and which of them fits best.
+"""The probability of people's moves for players that choose freely among their best lines, and the best such player.
 
-A candidate searches a fixed number of nodes and has so many best lines. The values of these lines, a temperature and a
-share of random moves say how likely it is to make people's move. One half of the games gives the two numbers by maximum
-likelihood, the other half says which candidates explain people best.
+A candidate searches a fixed number of nodes and has a number of best lines. The values of these lines, a temperature
+and a share of random moves determine how likely it is to make people's move. The last two are fitted to one half of the
+games by maximum likelihood; the other half shows which candidates explain people best.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..common.matches import seed as stream
 from .ladder import LadderError
 
 TEMPERATURES: Final = (2.0, 2000.0)
-"""Centipawns between which a temperature is looked for."""
+"""The range of temperatures to search, in centipawns."""
 MOST_AT_RANDOM: Final = 0.9
 GRID: Final = 40
 ROUNDS: Final = 4
@@ -28,7 +28,7 @@ RESAMPLINGS: Final = 2000
 
 
 class Candidate(NamedTuple):
-    """Nodes a move, and best lines among which to choose."""
+    """Nodes per move, and the number of best lines to choose from."""
 
     nodes: int
     choices: int
@@ -40,11 +40,11 @@ class Candidate(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """A move of people's, and what the engine's best lines were worth.
+    """A move of people's, and the values of the engine's best lines.
 
-    `same` of the `legal` moves lead to the position of people's move, or to an image of it. `lines` has for each
-    candidate, by its key, the values of the best lines, in centipawns for the side to move, and whether each is one of
-    those moves.
+    `same` of the `legal` moves lead to the same position as people's move, or to a mirror image of it. `lines` has the
+    best lines of each candidate, by its key: their values in centipawns for the side to move, and whether each begins
+    with one of those moves.
     """
 
     line: int
@@ -56,8 +56,9 @@ class Observed(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """Observed moves with one candidate's lines: their values, -inf where there is none (float64[moves, lines]),
-    whether each is people's move (bool of that shape), and its chance among all legal moves (float64[moves])."""
+    """Observed moves with one candidate's lines: their values, -inf for missing lines (float64[moves, lines]), whether
+    each is people's move (bool of that shape), and the chance of people's move among all legal moves
+    (float64[moves])."""
 
     values: Any
     same: Any
@@ -65,8 +66,8 @@ class Moves(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """Of one candidate: temperature in centipawns, thousandths of random moves, and the mean logarithm of the
-    likelihood of a move."""
+    """The fit of one candidate: temperature in centipawns, random moves in thousandths, and the mean log-likelihood of
+    a move."""
 
     temperature: int
     at_random: int
@@ -85,7 +86,7 @@ def moves_of(observed: Sequence[Observed], candidate: Candidate) -> Moves:
 
 
 def chosen(moves: Moves, temperature: float) -> Any:
-    """How likely the draw among the best lines is to give people's move: float64[moves]; 0 where no line was found."""
+    """The probability that the draw among the best lines gives people's move: float64[moves]; 0 without any line."""
     best = moves.values.max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
         weights = np.where(np.isfinite(moves.values), np.exp((moves.values - best) / temperature), 0.0)
@@ -99,9 +100,9 @@ def logarithms(moves: Moves, temperature: float, at_random: float) -> Any:
 
 
 def fit(moves: Moves) -> Fit:
-    """The most likely temperature and share of random moves, to the units of the engine's options.
+    """The most likely temperature and share of random moves, rounded to the units of the engine's options.
 
-    A grid over both, finer and finer around the best point.
+    Searches a grid over both that gets finer and finer around the best point.
     """
     temperatures, shares = np.geomspace(*TEMPERATURES, GRID), np.linspace(0.0, MOST_AT_RANDOM, GRID)
     for _ in range(ROUNDS):
@@ -117,13 +118,13 @@ def fit(moves: Moves) -> Fit:
 
 
 def in_fit(line: int, seed: int) -> bool:
-    """Whether a game is in the half that is fitted; whole games, because moves of one game are alike."""
+    """Whether a game is in the half for fitting. Games are not split, because moves of one game are alike."""
     return stream(seed, "half", line) % 2 == 0
 
 
 class Result(NamedTuple):
-    """One candidate: the fit of one half, the mean logarithm of the other half's moves by it, by how much that is less
-    than that of the best one (95 % interval, from resampling games), and the lengths of games."""
+    """One candidate: the fit to one half, its mean log-likelihood of the other half's moves, how much less that is than
+    for the best candidate (95 % interval from resampling games), and the lengths of games."""
 
     candidate: Candidate
     fit: Fit
@@ -133,7 +134,7 @@ class Result(NamedTuple):
 
     @property
     def told_apart(self) -> bool:
-        """Whether people's moves are less likely than to the best candidate, beyond the interval."""
+        """Whether people's moves are significantly less likely than for the best candidate."""
         return self.behind[0] > 0
 
 
@@ -169,6 +170,6 @@ def resampled(values: Any, lines: Sequence[int], seed: int) -> tuple[float, floa
 
 
 def nearest(found: Sequence[Result], length: float) -> Result:
-    """Of the candidates that cannot be told from the best, the one whose games are nearest in length."""
+    """Of the candidates that are not significantly worse than the best, the one whose games are nearest in length."""
     alike = [one for one in found if not one.told_apart]
     return min(alike, key=lambda one: abs(mean(one.plies) - length))

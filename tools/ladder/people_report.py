@@ -1,6 +1,6 @@
-"""Who plays as people do: agreement of moves, centipawns lost, and what became of what the judge expected.
+"""Who plays as people do: agreement of moves, centipawns lost, and results compared with the judge's expectations.
 
-Positions of one game depend on each other, so intervals come from drawing whole games again.
+Positions of one game depend on each other, so intervals come from resampling whole games.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ RESAMPLES: Final = 2000
 FITS: Final = 200
 """Resamples of a fitted line, which takes longer than a mean."""
 FEWEST: Final = 10
-"""Fewer games get no interval."""
+"""The fewest games for an interval."""
 BLUNDER: Final = 200
-"""A move that loses so many centipawns is a blunder."""
+"""Centipawns whose loss makes a move a blunder."""
 BINS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 SIDES: Final = ("attackers", "defenders")
 PARTS: Final = ("first third", "second third", "last third")
@@ -39,7 +39,7 @@ PEOPLE: Final = "people"
 
 
 class Mean(NamedTuple):
-    """A mean over `n` positions with its 95 % interval, None of few games."""
+    """A mean over `n` positions with its 95 % interval, which is None for few games."""
 
     value: float
     interval: tuple[float, float] | None
@@ -48,8 +48,8 @@ class Mean(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """Answers with what means over them need: `draws` says how often each game counts in each resample, first as they
-    are."""
+    """Answers, with the data for means over them: `draws` is how often each game counts in each resample; the first row
+    is the original sample."""
 
     answers: Sequence[Answer]
     names: tuple[str, ...]
@@ -84,13 +84,13 @@ class Sample:
         return np.array([name in answer.same for answer in self.answers], np.float64)
 
     def masks(self) -> dict[str, Any]:
-        """The parts of the sample that are told apart."""
+        """The parts of the sample that are reported separately."""
         every = np.ones(len(self.answers), bool)
         by_side = {name: self.side == number for number, name in enumerate(SIDES)}
         return {"all": every, **by_side, **{name: self.part == number for number, name in enumerate(PARTS)}}
 
     def mean(self, values: Any, mask: Any = None) -> Mean | None:
-        """The mean of values over positions; None where there are none."""
+        """The mean of values over positions; None if there are none."""
         mask = np.ones(len(values), bool) if mask is None else mask
         if not mask.any():
             return None
@@ -105,14 +105,14 @@ class Sample:
 
 
 class Bin(NamedTuple):
-    """Positions of which the judge expected about the same: the attackers' score as expected, and as it came."""
+    """Positions with similar expectations of the judge: the attackers' expected and actual score."""
 
     expected: float
     happened: Mean
 
 
 def chance(values: Any) -> Any:
-    """The score that centipawns promise, ten times as much as the other's at 400."""
+    """The expected score for centipawns: at 400 it is ten times the opponent's."""
     return 1 / (1 + np.exp(-np.asarray(values, np.float64) / calibration.LOGIT))
 
 
@@ -129,7 +129,7 @@ def _for_attackers(sample: Sample) -> tuple[Any, Any]:
 
 
 def calibrated(sample: Sample, side: int) -> list[Bin | None]:
-    """What became of positions in which a side was to move, by what the judge expected of the attackers."""
+    """Results of positions in which a side was to move, by the score that the judge expected for the attackers."""
     values, results = _for_attackers(sample)
     expected = chance(values)
     places = np.clip(np.digitize(expected, BINS[1:-1]), 0, len(BINS) - 2)
@@ -142,7 +142,7 @@ def calibrated(sample: Sample, side: int) -> list[Bin | None]:
 
 
 class Line(NamedTuple):
-    """The line that tells results best: its slope, and the attackers' score where the judge says even; intervals."""
+    """The line that predicts results best: its slope, and the attackers' score if the judge says even; intervals."""
 
     slope: float
     slopes: tuple[float, float]
@@ -151,7 +151,7 @@ class Line(NamedTuple):
 
 
 def line(sample: Sample, side: int | None = None) -> Line | None:
-    """The line through values of positions, of one side to move; None of few games."""
+    """The line through values of positions, perhaps only those with `side` to move; None for few games."""
     values, results = _for_attackers(sample)
     chosen = np.arange(len(values)) if side is None else np.flatnonzero(sample.side == side)
     if len(np.unique(sample.game[chosen])) < FEWEST:
@@ -176,7 +176,7 @@ def _reach(values: Sequence[float]) -> tuple[float, float]:
 def write(
     folder: Path, ladder: Ladder, plan: Plan, found: Sequence[Game], answers: Sequence[Answer], *, png: bool
 ) -> Path:
-    """Tables, figures and a CSV file into the folder; the Markdown file."""
+    """Write tables, figures and a CSV file into the folder; returns the Markdown file."""
     rated = _ratings(ladder, plan)
     names = sorted((one.name for one in plan.players), key=lambda name: rated.get(name, 0.0))
     sample = Sample(answers, tuple(names))
@@ -193,7 +193,7 @@ def write(
 
 
 def _ratings(ladder: Ladder, plan: Plan) -> dict[str, float]:
-    """What the ladder says of players in this variant, or as a whole where it does not play it."""
+    """The players' ratings on the ladder in this variant, or for all variants if the ladder does not include it."""
     document = published.ratings(ladder.name, ladder.file.parent) or {"players": {}}
     return {
         name: float(entry["variants"].get(plan.variant, entry)["elo"])
@@ -251,7 +251,7 @@ def agreement_table(sample: Sample, rated: dict[str, float]) -> Iterator[str]:
 
 
 def loss_table(sample: Sample, rated: dict[str, float]) -> Iterator[str]:
-    """How much each player, and people, lose by a move."""
+    """The loss per move of each player and of people."""
     masks = sample.masks()
     yield (
         "Mean centipawns by which the position after a move is worse than the one after the judge's own move, both in"
@@ -269,7 +269,7 @@ def loss_table(sample: Sample, rated: dict[str, float]) -> Iterator[str]:
 
 
 def difference_table(sample: Sample) -> Iterator[str]:
-    """Each player's loss less that of people, in the same positions."""
+    """Each player's loss minus that of people, in the same positions."""
     masks = {name: mask for name, mask in sample.masks().items() if name == "all" or name in SIDES}
     theirs = sample.loss(PEOPLE)
     yield (
@@ -284,7 +284,7 @@ def difference_table(sample: Sample) -> Iterator[str]:
 
 
 def calibration_tables(sample: Sample) -> Iterator[str]:
-    """What the judge expected, and what came of it in the end."""
+    """The judge's expectations and the actual results."""
     if not sample.answers:
         yield "None of these games has a result."
         return
@@ -334,7 +334,7 @@ def calibration_tables(sample: Sample) -> Iterator[str]:
 
 
 def _ends(mean: Mean) -> tuple[float, float]:
-    """Where its interval ends, as far as there is one."""
+    """The ends of its interval, if there is one."""
     return mean.interval or (mean.value, mean.value)
 
 
@@ -416,7 +416,7 @@ def figures(sample: Sample, plan: Plan) -> Iterator[tuple[str, Sheet, float]]:
 def _by_player(
     sample: Sample, values: dict[str, Any], times: float, title: Sequence[str], people: bool
 ) -> tuple[Sheet, float]:
-    """A mean of each player, from weak to strong, for either side; people's as a level."""
+    """A mean of each player, from weak to strong, for either side, with people's as a horizontal line."""
     looks = [curve_of(name, number) for number, name in enumerate(SIDES)]
     masks = [sample.side == number for number in range(len(SIDES))]
     curves = [
@@ -463,7 +463,7 @@ def _by_player(
 
 
 def _calibration(sample: Sample, plan: Plan) -> tuple[Sheet, float]:
-    """The attackers' score as it came against what was expected, for either side to move."""
+    """The attackers' actual score against the expected one, for either side to move."""
     side = 320
     sheet = Sheet(
         LEFT + side + 3 * MARGIN,

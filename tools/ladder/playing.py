@@ -1,7 +1,7 @@
 """Playing on a ladder: its rungs against each other, others against its rungs. Each is a run of the arena, in a folder.
 
-All players are in this process (`arena.in_process`), so a run needs no engine processes. The same command goes on
-with a folder that is there; `hnefi arena resume FOLDER` and `hnefi arena report FOLDER` know it as well.
+All players are in this process (`arena.in_process`), so a run needs no engine processes. The same command continues a
+run in an existing folder; `hnefi arena resume FOLDER` and `hnefi arena report FOLDER` also work.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from ..arena.values import Opening
 
 NEAR = 4
-"""So many rungs are near."""
+"""The number of nearest rungs to play more often."""
 
 
 def rungs(ladder: Ladder, seed: int, jobs: int, backend: str = "") -> Config:
-    """The run of all rungs: neighbours often, all others now and then."""
+    """The run of all rungs: many games of neighbours, a few of all others."""
     return _config(
         ladder,
         ladder.rungs,
@@ -49,7 +49,7 @@ def gauntlet(
     after: int = 0,
     backend: str = "",
 ) -> Config:
-    """The run of one contestant against some rungs; `after` openings are passed over."""
+    """The run of one contestant against some rungs; the first `after` openings are skipped."""
     told = {
         "name": f"{one.name} on {ladder.name} seed {seed}" + (", near" if after else ""),
         "format": "gauntlet",
@@ -60,7 +60,7 @@ def gauntlet(
 
 
 def _hands(jobs: int, backend: str) -> dict[str, Any]:
-    """Threads of this process, or processes of a backend."""
+    """The settings for threads of this process, or for processes of a backend."""
     return {"concurrency": 1, "backend": backend, "jobs": jobs} if backend else {"concurrency": jobs}
 
 
@@ -91,8 +91,8 @@ def _config(
 
 
 def first_opening(ladder: Ladder, seed: int) -> int:
-    """The number of the first opening that a seed plays, from 1: neighbouring seeds have no opening in common, as long
-    as the list is long enough for two."""
+    """The number of a seed's first opening, from 1. Consecutive seeds have no opening in common, provided that the list
+    is long enough for two."""
     from . import frozen
 
     lists = frozen.openings(ladder)
@@ -108,9 +108,9 @@ def play(
     *,
     force: bool = False,
 ) -> int:
-    """Play a run from the ladder's own openings, or resume it if its folder exists; the arena's exit code.
+    """Play a run from the ladder's own openings, or resume it if its folder exists; returns the arena's exit code.
 
-    StoreError or ConfigError if it cannot be played; LadderError for a folder of something else.
+    StoreError or ConfigError if it cannot be played; LadderError if the folder belongs to something else.
     """
     from ..arena import loop, run, schedule
     from ..arena.store import Store

@@ -1,13 +1,13 @@
-"""Pools: all games that were played on a ladder, a line each, and back from there to counts and records.
+"""Pools: all games played on a ladder as lines, and their conversion to counts and records.
 
-A pool is text, compressed (`.jsonl.xz`). Its first line is an object: the ladder, the runs with seed and result digest,
-and who the players are. Every further line is a list, one game:
+A pool is compressed text (`.jsonl.xz`). Its first line is an object: the ladder, the runs with seed and result digest,
+and the definitions of the players. Every further line is a list, one game:
 
     [run, pair, game, variant, opening, attackers, defenders, winner, reason, captures, captures, moves]
 
-`run`, `variant`, players and `reason` are places in the lists of the first line, `opening` counts from 1 in the
-ladder's list of that variant, `winner` is `a`, `d` or `draw`, captures are men taken by attackers and by defenders in
-all, and `moves` are those after the opening. Pairs that repeat earlier ones are left out.
+`run`, `variant`, players and `reason` are indices into the lists of the first line, `opening` counts from 1 in the
+ladder's list of that variant, `winner` is `a`, `d` or `draw`, captures are the totals of men captured by attackers and
+by defenders, and `moves` are those after the opening. Pairs that repeat earlier ones are left out.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 LIMIT = 256 << 20
-"""Bytes of a pool's text at most."""
+"""Maximum bytes of a pool's text."""
 _PAIRS = 10**7
-"""More than a run has pairs."""
+"""More pairs than any run has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """One game. `run` is a place in the pool's runs, `opening` counts from 1."""
+    """One game. `run` is an index into the pool's runs, `opening` counts from 1."""
 
     run: int
     pair: int
@@ -54,7 +54,7 @@ class Game:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A run that games come from: its name, seed, result digest, and whether it was played to its end."""
+    """The run that games come from: its name, seed, result digest, and whether it is complete."""
 
     name: str
     seed: int
@@ -66,7 +66,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Games on a ladder, the runs they come from, and who played."""
+    """Games on a ladder, their runs, and the players."""
 
     ladder: str
     runs: tuple[Source, ...]
@@ -91,7 +91,7 @@ class Pool:
         return tally
 
     def joined(self, other: Pool) -> Pool:
-        """The games of both; LadderError where one name means two players, or two ladders."""
+        """The games of both; LadderError if a name stands for two players, or if the ladders differ."""
         if self.ladder != other.ladder:
             raise LadderError(f"games of {other.ladder}: expected those of {self.ladder}")
         for name, player in other.players.items():
@@ -121,8 +121,8 @@ def folders(place: Path) -> list[Path]:
 
 
 def of_folders(ladder: Ladder, places: Sequence[Path]) -> Pool:
-    """All games of some folders' runs. StoreError, ConfigError or LadderError if they cannot be read, or are of
-    another ladder."""
+    """All games of the runs in some folders. StoreError, ConfigError or LadderError if they are unreadable, or if they
+    belong to another ladder."""
     from ..arena.report import Stored
     from . import frozen
 
@@ -136,7 +136,7 @@ def of_folders(ladder: Ladder, places: Sequence[Path]) -> Pool:
         for folder in folders(place):
             one = _of_run(ladder, Stored(folder), numbers, len(pool.runs))
             known = (one.runs[0].name, one.runs[0].digest)
-            # The same run given twice, or copied, counts once.
+            # A run that is named twice, or copied, counts once.
             if one.games and known not in seen:
                 seen.add(known)
                 pool = Pool(
@@ -252,7 +252,7 @@ def _player(one: LimitedPlayer) -> dict[str, Any]:
 
 
 def read(path: Path) -> Pool:
-    """The pool in a file; LadderError if the file holds none."""
+    """The pool in a file; LadderError if the file is not one."""
     try:
         with lzma.open(path, "rb") as stream:
             data = stream.read(LIMIT + 1)
@@ -306,7 +306,7 @@ def _game(head: Mapping[str, Any], players: Sequence[LimitedPlayer], line: str) 
 def records(
     pool: Pool, lists: Mapping[str, Sequence[Opening]], player: str = "", variant: str = ""
 ) -> Iterator[GameRecord]:
-    """The games as records, of all players and variants or of one; ValueError where a game cannot be played."""
+    """The games as records, for all players and variants or for one; ValueError if a game cannot be replayed."""
     from hnefi.engine import games as doors
     from hnefi.engine.games import find
     from hnefi.engine.records.record import GameRecord, Ply, sorted_squares

@@ -1,4 +1,4 @@
-"""The published part of a ladder: its pool, and the ratings that follow from it.
+"""The published part of a ladder: its pool, and the ratings computed from it.
 
 ladder-2026.2.ratings.json      ratings, profiles, sides; what `hnefi players` shows
 ladder-2026.2.pool.jsonl.xz     every game (`pool`)
@@ -20,12 +20,12 @@ SCHEMA = 1
 
 
 def ratings_file(name: str = CURRENT, folder: Path = FOLDER) -> Path:
-    """Where the ratings of a ladder stand."""
+    """The file with the ratings of a ladder."""
     return folder / f"{name}.ratings.json"
 
 
 def pool_file(name: str = CURRENT, folder: Path = FOLDER) -> Path:
-    """Where the games of a ladder lie."""
+    """The file with the games of a ladder."""
     return folder / f"{name}.pool.jsonl.xz"
 
 
@@ -51,8 +51,8 @@ def ratings(name: str = CURRENT, folder: Path = FOLDER) -> dict[str, Any] | None
 
 
 def document(ladder: Ladder, pool: Any, fit: Any) -> dict[str, Any]:
-    """Everything that a pool's fit says, as JSON holds it: the ladder, its runs, sides, and every player's ratings and
-    profile; strongest first."""
+    """All results of a pool's fit as JSON: the ladder, its runs, sides, and every player's ratings and profile,
+    strongest first."""
     from .fitting import cells
 
     whole = cells(fit)
@@ -108,7 +108,7 @@ def _number(fitted: Any) -> dict[str, Any]:
 
 
 def _cell(cell: Any, alone: Mapping[str, Any]) -> dict[str, Any]:
-    """A meeting: games, score, its interval and what the ratings expect; in every variant games and score."""
+    """A meeting: games, score, its interval and the expected score; games and score in every variant."""
     low, high = cell.record.interval
     return {
         "games": cell.record.games,
@@ -125,9 +125,9 @@ def _cell(cell: Any, alone: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measured(player: str, name: str = CURRENT, folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
-    """The published entries of a shipped player by their names: itself, and the same one with other limits or options.
+    """The published entries of a shipped player by name: itself, and versions of it with other limits or options.
 
-    Empty where nothing is published.
+    Empty if nothing is published.
     """
     found = ratings(name, folder)
     if found is None:

@@ -1,4 +1,4 @@
-"""The report of a ladder: Markdown tables, pictures as SVG, and the same as JSON; all from the games alone."""
+"""The report of a ladder: Markdown tables, SVG pictures, and the same as JSON, all computed from the games."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from ..arena.values import Opening
 
 NEXT = (50.0, 400.0)
-"""Elo by which neighbours should differ: nearer rungs are redundant, farther ones leave a gap."""
+"""The range of Elo by which neighbours should differ: nearer rungs are redundant, farther ones leave a gap."""
 LABEL = 60.0
-"""A label may be wrong by so much."""
+"""The tolerated error of a label in Elo."""
 SHOWN = 12
-"""Lines of a list of oddities at most."""
+"""Maximum lines of a list of oddities."""
 GAMES = 500
-"""Games of a page at most: evenly chosen."""
+"""Maximum games of a page, which are chosen evenly."""
 PICTURED = {
     "ratings": "The scale",
     "profiles": "Profiles",
     "nodes": "Strength and nodes",
     "levels": "Levels",
 }
-"""Under which heading of a page a picture stands, by its name up to the first dash."""
+"""The heading of a page for a picture, by its name up to the first dash."""
 FEW = 8
-"""Fewer games of two players say nothing by themselves."""
+"""The fewest games of two players that say anything by themselves."""
 
 
 def write(folder: Path, ladder: Ladder, pool: Pool, fit: Fit) -> Path:
-    """Everything into `folder`; the Markdown file."""
+    """Write everything into `folder`; returns the Markdown file."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, drawing in drawings(ladder, pool, fit).items():
         (folder / f"{name}.svg").write_text(drawing, encoding="utf-8")
@@ -78,7 +78,7 @@ def markdown(ladder: Ladder, pool: Pool, fit: Fit) -> Iterator[str]:
 
 
 def facts(ladder: Ladder, pool: Pool) -> Iterator[str]:
-    """What was played."""
+    """The numbers of games, players and runs."""
     yield (
         f"{len(pool.games):,} games of {len(pool.players)} players in {len(pool.runs)} runs on"
         f" {', '.join(ladder.variants)}; {ladder.anchor[0]} = {ladder.anchor[1]:g}."
@@ -136,7 +136,7 @@ def neighbours(ladder: Ladder, fit: Fit) -> Iterator[str]:
 
 
 def placed(ladder: Ladder, fit: Fit) -> Iterator[str]:
-    """Where players stand that are not rungs."""
+    """The ratings of players that are not rungs."""
     names = [name for name in fit.whole.ratings if name not in ladder.names]
     if not names:
         return
@@ -156,7 +156,7 @@ def placed(ladder: Ladder, fit: Fit) -> Iterator[str]:
 
 
 def tournament(fit: Fit) -> Iterator[str]:
-    """Everybody's games: results, score, by side, and how they ended."""
+    """All players' games: results, score, by side, and the reasons for their end."""
     rows = []
     for name in fit.whole.ratings:
         record = fit.tally.record(engine=name)
@@ -240,7 +240,7 @@ def _profiles(
 
 
 def by_nodes(pool: Pool, fit: Fit) -> dict[str, list[tuple[int, str]]]:
-    """Players of one kind that differ in their nodes alone, by the kind: nodes and names."""
+    """Nodes and names of players that differ only in their nodes, by kind."""
     kinds: dict[tuple[str, ...], list[tuple[int, str]]] = {}
     for name in fit.whole.ratings:
         one = pool.players[name]
@@ -248,7 +248,7 @@ def by_nodes(pool: Pool, fit: Fit) -> dict[str, list[tuple[int, str]]]:
         if one.nodes is None or one.depth is not None or set(options) - {"Evaluator", "Features"}:
             continue
         family = {"uct-100": "uct", "uct-1k": "uct", "uct-10k": "uct"}.get(one.player, one.player)
-        # The set of weights and features that a rung is bound to makes no other kind of it.
+        # The fixed set of weights and features of a rung does not make it another kind.
         evaluator = options.get("Evaluator", "")
         kind = f"{family}+{evaluator}" if evaluator and not evaluator.startswith(f"{one.player}-") else family
         bound = (f"{key}={value}" for key, value in sorted(options.items()))
@@ -261,7 +261,7 @@ def by_nodes(pool: Pool, fit: Fit) -> dict[str, list[tuple[int, str]]]:
 
 
 def growth(pool: Pool, fit: Fit) -> Iterator[str]:
-    """How the rating grows with the nodes of a move."""
+    """How the rating grows with the nodes per move."""
     for kind, members in by_nodes(pool, fit).items():
         rows = []
         before: tuple[int, float] | None = None
@@ -278,7 +278,7 @@ def growth(pool: Pool, fit: Fit) -> Iterator[str]:
 
 
 def levels(pool: Pool, fit: Fit) -> Iterator[str]:
-    """The levels of the engine, and the table that its labels are made from."""
+    """The levels of the engine, and the table for its labels."""
     found = level_ratings(pool, fit.whole)
     if not found:
         return
@@ -304,7 +304,7 @@ def level_ratings(pool: Pool, fitted: Table) -> dict[int, Fitted]:
 
 
 def labels(pool: Pool, fit: Fit) -> Iterator[str]:
-    """Engines that were set to a rating: how they did."""
+    """The results of engines that were limited to a rating."""
     rows = []
     for name, one in pool.players.items():
         label = one.options.get("UCI_Elo")
@@ -320,12 +320,12 @@ def labels(pool: Pool, fit: Fit) -> Iterator[str]:
 
 
 def oddities(fit: Fit) -> Iterator[str]:
-    """How well the model fits, the largest residuals, and circles."""
+    """How well the model fits, the largest residuals, and cycles."""
     found = fitting.cells(fit)
     free = len(fit.whole.ratings) - 1 + len(fit.whole.sides) + len(fit.whole.slopes)
     square, degrees = fitting.misfit(found, free)
     ratio = square / degrees
-    # Half of the width in which 95 of 100 such ratios would lie.
+    # Half the width of the interval that contains 95 of 100 such ratios.
     slack = 1.96 * math.sqrt(2 / degrees)
     words = "the ratings explain the results as well as chance allows"
     if ratio > 1 + slack:
@@ -372,7 +372,7 @@ def oddities(fit: Fit) -> Iterator[str]:
 
 
 def _one_sided(fit: Fit) -> Iterator[str]:
-    """Meetings in which who attacked whom, in which variant, mattered more than the ratings say."""
+    """Meetings by variant and attacker that deviate strongly from the ratings."""
     found = fitting.directed(fit)
     large = sorted(
         (
@@ -419,7 +419,7 @@ def _circles(where: str, found: Mapping[tuple[str, str], Cell]) -> Iterator[str]
 
 
 def agreement(one: Fit, two: Fit) -> Iterator[str]:
-    """Two runs side by side: where their ratings differ, and by how much they may."""
+    """Two runs side by side: differences of their ratings, and what chance allows."""
     for variant in (None, *one.alone):
         if variant is not None and variant not in two.alone:
             continue
@@ -443,7 +443,7 @@ def agreement(one: Fit, two: Fit) -> Iterator[str]:
 
 
 def page(ladder: Ladder, pool: Pool, fit: Fit, openings: Mapping[str, Sequence[Opening]]) -> bytes:
-    """The report as one HTML file, with pictures where they belong, and some games of all parts of the pool."""
+    """The report as one HTML file, with pictures in their sections, and some games from all parts of the pool."""
     from hnefi.engine import games as doors
 
     from .pool import records
@@ -467,7 +467,7 @@ def page(ladder: Ladder, pool: Pool, fit: Fit, openings: Mapping[str, Sequence[O
 
 
 def drawings(ladder: Ladder, pool: Pool, fit: Fit) -> dict[str, str]:
-    """All pictures by their names, as the text of SVG files."""
+    """The text of all pictures as SVG files, by name."""
     said = f"{ladder.name}: {len(pool.games):,} games"
     names = list(fit.whole.ratings)
     made = {

@@ -9,13 +9,13 @@ from hnefi.protocol.hosts.text_table import aligned, table
 
 
 def rating(entry: Mapping[str, Any]) -> str:
-    """`1180 ± 25`; the anchor, whose rating is given, has no error."""
+    """`1180 ± 25`; the anchor, whose rating is fixed, has no error."""
     error = entry["error"]
     return f"{entry['elo']:.0f}" + (f" ± {error:.0f}" if error else "")
 
 
 def scale(document: Mapping[str, Any]) -> list[str]:
-    """Everybody by rating, rungs with a star; on a narrow terminal not by every variant."""
+    """All players by rating, rungs with a star; a narrow terminal does not show every variant."""
     head = ("", "player", "rating", *_variants(document), "games")
     rows = []
     for name, entry in document["players"].items():
