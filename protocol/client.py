@@ -92,6 +92,11 @@ Starter = Callable[..., Coroutine[Any, Any, AnyProcess]]
 """Starts a process as `Process.start` does, which it is called like."""
 
 
+def greeting_wait(left: float, others: int) -> float:
+    """Seconds to wait for the answer to a greeting if `left` are left and `others` are still to be tried."""
+    return min(GREETING_STEP, left / (others + 1)) if others else left
+
+
 def own_command(*flags: str) -> list[str]:
     """The command that starts our own engine in this installation, with flags such as `--variant`, `brandubh`."""
     return [sys.executable, "-m", "hnefi.protocol", *flags]
@@ -181,7 +186,7 @@ class Engine(Listener):
             for index, greeting in enumerate(greetings):
                 await self._send(greeting)
                 left = deadline - time.monotonic()
-                wait = left if index == len(greetings) - 1 else min(GREETING_STEP, left)
+                wait = greeting_wait(left, len(greetings) - 1 - index)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(wait):
                         await asyncio.shield(self._greeted)

@@ -146,16 +146,19 @@ class Parser(argparse.ArgumentParser):
             if new == flag or (when is not None and not when(behind)):
                 made.append(word)
                 continue
-            warn_renamed(self.prog, flag, new)
             if translated is not None and behind:
+                said = behind
                 try:
-                    behind = translated(behind)
+                    behind = translated(said)
                 except argparse.ArgumentTypeError as error:
                     self.error(f"argument {flag}: {error}")
+                # With the value, as the new flag may count in another unit.
+                warn_renamed(self.prog, f"{flag} {said}", f"{new} {behind}")
                 if not equals:
                     rest.pop(0)
                 made += [new, behind]
             else:
+                warn_renamed(self.prog, flag, new)
                 made.append(new + equals + value)
         if variants and self._subject is not None:
             place = self._subject[1]

@@ -230,7 +230,7 @@ def unknown(command: str) -> str:
     """The complaint about a subcommand that does not exist, with the nearest one that does."""
     from difflib import get_close_matches
 
-    near = get_close_matches(command, COMMANDS, n=1, cutoff=0.5)
+    near = get_close_matches(command, COMMANDS, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(COMMANDS)}"
     return f"hnefi: no command {command[:80]!r}: {hint}"
 

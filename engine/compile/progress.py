@@ -16,6 +16,8 @@ INTERVAL = 1.0
 """Seconds between two reports."""
 PATIENCE = 0.3
 """Seconds before the first report: shorter compilations are not reported."""
+SLOWEST = 8.0
+"""How many times slower than usual an estimate takes a machine to be: one part that was held up says little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +140,7 @@ def _remaining(now: float) -> float | None:
     here = now - _state.part_begun
     compiled = {part: seconds for part, seconds in _state.done.items() if seconds and part in _state.expected}
     usual = sum(_state.expected[part] for part in compiled)
-    scale = sum(compiled.values()) / usual if usual > 1.0 else 1.0
+    scale = min(SLOWEST, sum(compiled.values()) / usual) if usual > 1.0 else 1.0
     left = max(0.0, _state.expected[_state.part] * scale - here)
     return left + scale * sum(
         seconds

@@ -283,7 +283,8 @@ def _variant(parser: argparse.ArgumentParser, arguments: argparse.Namespace, usu
             if (home := next(filter(None, homes), None)) is not None:
                 return found(home)
     except VariantError as error:
-        parser.error(str(error))
+        flag = "" if arguments.variant is None else "--variant "
+        parser.error(f"{flag}{error}; `hnefi variants` lists them")
     return variant
 
 

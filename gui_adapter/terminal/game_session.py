@@ -266,7 +266,9 @@ class GameSession:
                 await self.rules.check(game.position_of(node))
         except IllegalPosition as error:
             # Some files name no rules, and then these are those of the game before.
-            raise IllegalPosition(f"{error} (by the rules of {variant.name})") from None
+            raise IllegalPosition(
+                f"{error} (by the rules of {variant.name}: `variant NAME` or --variant chooses others)"
+            ) from None
         self.put_away()
         self._take(game)
         self.rated = False

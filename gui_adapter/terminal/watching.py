@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from .controller import Controller
 
 FILE: Final = "live.jsonl"
-LOG: Final = "log.jsonl"
+GAMES: Final = "games.jsonl"
+EVOLUTION: Final = "state.safetensors"
 POLL: Final = 0.2
 """Seconds between two looks at the file."""
 GAMES_KEPT: Final = 1000
@@ -111,8 +112,11 @@ class Watcher:
             expected = "expected the folder of a run that was played with `hnefi arena … --live`"
             if not self.run.is_dir():
                 raise WatchError(f"no such folder: {expected}") from None
-            known = (self.run / LOG).is_file()
-            instead = f"; `hnefi arena report {self.run} --records FILE` writes its games" if known else ""
+            instead = ""
+            if (self.run / GAMES).is_file():
+                instead = f"; `hnefi arena report {self.run} --records FILE` writes its games"
+            elif (self.run / EVOLUTION).is_file():
+                instead = f"; `hnefi evolve curves {self.run}` shows an evolution"
             raise WatchError(f"no {FILE} in it: {expected}{instead}") from None
         except (OSError, ValueError) as error:
             raise WatchError(getattr(error, "strerror", None) or str(error)) from None

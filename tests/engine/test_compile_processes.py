@@ -250,6 +250,20 @@ def test_a_plan_counts_its_parts_and_knows_what_is_left(monkeypatch: pytest.Monk
     assert progress.end() == 0.0
 
 
+def test_a_part_that_was_held_up_does_not_make_hours_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with progress.plan({"moves": 2.0, "search": 10.0}):
+        progress.begin("moves")
+        now[0] += 400.0
+        progress.end()
+        progress.begin("search")
+        left = progress.current()
+        assert left is not None
+        assert left.remaining == 10.0 * progress.SLOWEST
+        progress.end()
+
+
 def test_listeners_hear_of_it_and_their_faults_stop_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "INTERVAL", 0.01)

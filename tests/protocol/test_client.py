@@ -28,6 +28,7 @@ from hnefi.protocol.client import (
     Progress,
     Search,
     Timeouts,
+    greeting_wait,
 )
 
 pytestmark = pytest.mark.process
@@ -235,6 +236,12 @@ def test_compiling_has_an_end_too(clock: Clock) -> None:
         engine.on_compiling = None
 
     with_engine(work, "compiles-on", timeouts=replace(PATIENT, compiling_whole=4 * PART), seconds=AGES)
+
+
+def test_every_greeting_gets_its_share_of_the_time() -> None:
+    """Of a short time, too: a correct engine of another protocol would fail."""
+    assert [greeting_wait(60.0, 2), greeting_wait(58.0, 1), greeting_wait(56.0, 0)] == [2.0, 2.0, 56.0]
+    assert [greeting_wait(1.5, 2), greeting_wait(1.0, 1), greeting_wait(0.5, 0)] == [0.5, 0.5, 0.5]
 
 
 @pytest.mark.parametrize("proto", ["uci", "ugi"])

@@ -382,7 +382,7 @@ def test_a_game_of_other_rules_says_by_which_it_was_read(home: dict[str, str], t
     done = play(home, "--load", str(game), "--screenshot", f"{tmp_path}/board.svg")
     assert done.returncode == 2
     assert "move 1 d6c6: " in done.stderr
-    assert "(by the rules of copenhagen)" in done.stderr
+    assert "(by the rules of copenhagen: `variant NAME` or --variant chooses others)" in done.stderr
     game.write_text("d6-c6\n", encoding="utf-8")
     assert (
         "a CSV file names none"

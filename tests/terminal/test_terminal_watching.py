@@ -120,7 +120,10 @@ def test_a_run_that_cannot_be_watched_says_what_else_can_be_done(tmp_path: Path)
     ):
         with pytest.raises(WatchError, match=said):
             Watcher(cast("Any", None), path).open()
-    (tmp_path / "log.jsonl").touch()
+    (tmp_path / "state.safetensors").touch()
+    with pytest.raises(WatchError, match=f"`hnefi evolve curves {tmp_path}` shows"):
+        Watcher(cast("Any", None), tmp_path).open()
+    (tmp_path / "games.jsonl").touch()
     with pytest.raises(WatchError, match=f"`hnefi arena report {tmp_path} --records FILE` writes"):
         Watcher(cast("Any", None), tmp_path).open()
 

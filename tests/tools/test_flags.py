@@ -51,12 +51,13 @@ def made() -> Parser:
 
 
 def test_an_old_spelling_works_and_says_what_is_new(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the unit is another, with the value as it is written today."""
     for words in (["--output", "a b", "--time", "0.5"], ["--output=a b", "--time=0.5"]):
         given = made().parse_args(words)
         assert (given.out, given.movetime) == ("a b", 500)
         assert capsys.readouterr().err == (
             "hnefi x: --output is now called --out; the next release removes the old spelling\n"
-            "hnefi x: --time is now called --movetime; the next release removes the old spelling\n"
+            "hnefi x: --time 0.5 is now called --movetime 500; the next release removes the old spelling\n"
         )
     assert made().parse_args(["--out", "c", "--movetime", "7"]).movetime == 7
     assert capsys.readouterr().err == ""
@@ -110,7 +111,7 @@ def test_analyze(capsys: pytest.CaptureFixture[str]) -> None:
     given = analyze._parser().parse_args(["game.tafl", "--time", "0.5", "--output", "x.tafl"])
     assert (given.movetime, given.output) == (500, "x.tafl")
     said = capsys.readouterr().err
-    assert "--time is now called --movetime" in said
+    assert "--time 0.5 is now called --movetime 500" in said
     assert "--output is now called --out" in said
     with pytest.raises(SystemExit):
         analyze._parser().parse_args(["game.tafl", "--time", "soon"])

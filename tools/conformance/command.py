@@ -131,7 +131,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--proto",
         choices=("auto", "uti", "uci", "ugi"),
         default="auto",
-        help="the greeting to use; auto tries each for two seconds",
+        help="the greeting to use; auto tries each for two seconds at most",
     )
     options.add_argument(
         "--variant",
