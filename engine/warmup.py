@@ -156,7 +156,7 @@ def _compiling(needed: Kind) -> Iterator[None]:
     parts = USUAL.get(needed, {})
     learned = cache.times()
     expected = {part: learned.get(f"{part}/{needed[0]}", seconds) for part, seconds in parts.items()}
-    with cache.LOCK.session(), progress.plan(expected):
+    with cache.LOCK.session(), progress.plan(expected, needed):
         yield
 
 

@@ -69,6 +69,9 @@ class _State:
         """Seconds that each part of the plan should take."""
         self.done: dict[str, float] = {}
         """Parts of the plan that are ready, and the seconds they took: 0 for one that was loaded."""
+        self.name: object = None
+        self.ready: frozenset[str] = frozenset()
+        """The last plan, and its parts that were ready at its end."""
         self.part = ""
         self.begun = 0.0
         self.part_begun = 0.0
@@ -81,15 +84,22 @@ _state = _State()
 
 
 @contextlib.contextmanager
-def plan(parts: Mapping[str, float]) -> Iterator[None]:
-    """Expect these parts, each with the seconds it usually takes; reports count them while the block runs."""
+def plan(parts: Mapping[str, float], name: object = None) -> Iterator[None]:
+    """Expect these parts, each with the seconds it usually takes; reports count them while the block runs.
+
+    Parts that were ready at the end of the last plan of this name count as ready: an engine first loads what is
+    compiled, as far as it comes, and then plans to compile the rest.
+    """
     with _lock:
-        _state.expected, _state.done = dict(parts), {}
+        ready = _state.ready if name is not None and name == _state.name else ()
+        _state.name = name
+        _state.expected, _state.done = dict(parts), dict.fromkeys(ready, 0.0)
         _state.begun = time.monotonic()
     try:
         yield
     finally:
         with _lock:
+            _state.ready = frozenset(_state.done)
             _state.expected, _state.done = {}, {}
 
 

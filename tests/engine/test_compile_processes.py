@@ -250,6 +250,20 @@ def test_a_plan_counts_its_parts_and_knows_what_is_left(monkeypatch: pytest.Monk
     assert progress.end() == 0.0
 
 
+@pytest.mark.parametrize(("name", "ready"), [("tafl", 1), ("hex", 0)])
+def test_parts_that_were_loaded_before_are_counted(name: str, ready: int) -> None:
+    """As by an engine that was killed while it compiled: nothing that was finished seems lost."""
+    parts = {"moves": 2.0, "search": 10.0}
+    with progress.plan(parts, "tafl"):
+        progress.loaded("moves")
+    with progress.plan(parts, name):
+        progress.begin("search")
+        now = progress.current()
+        assert now is not None
+        assert (now.done, now.total) == (ready, 2)
+        progress.end()
+
+
 def test_a_part_that_was_held_up_does_not_make_hours_of_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
