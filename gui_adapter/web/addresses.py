@@ -1,6 +1,6 @@
-"""Where a request comes from, also behind proxies, and how much one address may ask for.
+"""Where a request comes from, even behind proxies, and how many requests one address may make.
 
-What a proxy says of its client counts only if the proxy was named as trusted: anybody can send such a header.
+What a proxy says about its client only counts if the proxy is trusted, because anybody can send such a header.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 
 HEADER: Final = "X-Forwarded-For"
 BURST: Final = 5.0
-"""Seconds of requests that may come at once: a page is some twenty files."""
+"""Seconds of requests that may come at once; a page has about twenty files."""
 KEPT: Final = 4096
-"""Addresses that are remembered; of more than that, those that have been quiet are forgotten."""
+"""Addresses to remember; beyond that, the ones that have been quiet longest are forgotten."""
 HOST_BITS: Final = 64
-"""An IPv6 client has so many bits of its address to itself, and counts as one whatever it writes there."""
+"""Bits of an IPv6 address that its owner can choose freely; addresses that differ only in these count as one."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -30,10 +30,10 @@ def network(text: str) -> Network:
 
 
 def client_of(peer: str, forwarded: Iterable[str], trusted: Sequence[Network]) -> str:
-    """The address of a client: `peer` at the other end of the connection or, as long as that is a trusted proxy, who
-    it says it speaks for. `forwarded` are the values of the header.
+    """The address of a client: `peer` at the other end of the connection or, if that is a trusted proxy, the client
+    that the proxy names, and so on. `forwarded` are the values of the header.
 
-    Each proxy adds its client on the right, so what the client itself has written stands left of what can be trusted.
+    Each proxy adds its client on the right, so anything written by the client itself is left of what can be trusted.
     """
     said = [word.strip() for value in forwarded for word in value.split(",")]
     address = _address(peer)
@@ -50,7 +50,7 @@ def client_of(peer: str, forwarded: Iterable[str], trusted: Sequence[Network]) -
 
 
 def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """An address as proxies write it: IPv6 may stand in brackets, and a port may follow."""
+    """Parse an address as proxies write it: IPv6 may be in brackets, and a port may follow."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
@@ -64,21 +64,21 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 class Requests:
-    """So many requests a second from each address, and `BURST` seconds of that at once; a `rate` of 0: any number."""
+    """Allows `rate` requests a second from each address, and `BURST` seconds of that at once; 0 means no limit."""
 
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._known: dict[str, tuple[float, float]] = {}
 
     def admits(self, address: str) -> bool:
-        """Whether one more may come from there now."""
+        """Whether one more request from there is allowed now."""
         if not self._rate:
             return True
         now = time.monotonic()
         most = BURST * self._rate
         left, then = self._known.pop(address, (most, now))
         left = min(most, left + (now - then) * self._rate)
-        # The last is the one seen last: who is forgotten has been quiet longest.
+        # The most recent address is last, so the one that is forgotten has been quiet longest.
         self._known[address] = (left - 1.0 if left >= 1.0 else left, now)
         if len(self._known) > KEPT:
             del self._known[next(iter(self._known))]

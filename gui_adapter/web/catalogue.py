@@ -1,4 +1,4 @@
-"""What a page is offered: variants with their rules in sentences, players, levels."""
+"""The choices on a page: variants with their rules in sentences, players, levels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIZES: Final = {
     "hex-swap": ("5", "7", "9", "13", "15", "19"),
     "hexapawn": ("4x4", "5x5", "6x6"),
 }
-"""Besides the usual ones, of games that have any size."""
+"""Additional sizes of games that can have any size."""
 
 
 @cache
@@ -46,7 +46,7 @@ def _other_sizes() -> list[AnyVariant]:
 
 @cache
 def _solved() -> frozenset[str]:
-    """The rules of which a table or a proof ships, by their hash."""
+    """Hashes of the rules with a shipped table or proof."""
     from hnefi.engine.solving.tables import find as tables
     from hnefi.engine.solving.tables import open_file
 
@@ -58,7 +58,7 @@ def _solved() -> frozenset[str]:
 
 
 def described(variant: AnyVariant, known: list[players.Player]) -> dict[str, Any]:
-    """A variant as the page has to know it; `known` are the players that may be offered for it."""
+    """What the page has to know about a variant; `known` are the players that may be offered for it."""
     game = GAMES[variant.game]
     return {
         "name": variant.name,

@@ -1,4 +1,4 @@
-"""The command `hnefi web`: its flags, and the server until it is told to end."""
+"""The command `hnefi web`: its flags, and running the server."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ LOG = logging.getLogger("hnefi.web")
 
 PORT: Final = 8080
 LIMIT: Final = 8.0
-"""Seconds that searches, games and goodbyes may take to end."""
+"""Seconds for searches, games and connections to end."""
 TOKEN: Final = 22
 """Characters of the shortest token: 128 bits in base64."""
 HOST_NAME: Final = re.compile(
     r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*", re.IGNORECASE
 )
-"""A name as it stands in a Host header, without a port."""
+"""A name in a Host header, without the port."""
 BROKER_FLAGS: Final = ("user", "password_file", "cafile", "mqtt")
-"""Flags that mean something with --engines only."""
+"""Flags that only make sense with --engines."""
 DESCRIPTION = """\
 The board in the browser: play against the engine, analyse, load and save games. Each game has its own engine process.
 Nothing is loaded from other servers, and only this machine can connect unless --bind is given.
@@ -63,7 +63,8 @@ Behind a proxy --host-name says by which name browsers know this server."""
 
 
 def main(argv: list[str]) -> int:
-    """0 ended as intended, 2 called wrongly, a package or a port missing, 3 the broker of --engines refuses us."""
+    """0 after a normal end, 2 if called wrongly or if a package or port is missing, 3 if the broker of --engines
+    refuses us."""
     options = _parser()
     arguments = options.parse_args(argv)
     refuse_idle(
@@ -174,7 +175,7 @@ def _network(text: str) -> Network:
 
 
 def _check(options: Parser, arguments: argparse.Namespace) -> str:
-    """The token; ends the program with a sentence where the flags do not fit."""
+    """The token; exits the program with a sentence if the flags are inconsistent."""
     try:
         address = ipaddress.ip_address(arguments.bind)
     except ValueError:
@@ -336,5 +337,5 @@ async def _show(url: str) -> None:
 
 
 def _shown(address: str) -> str:
-    """An address as it stands in a URL."""
+    """An address in the form for URLs."""
     return f"[{address}]" if ":" in address else address

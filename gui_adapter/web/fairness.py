@@ -1,4 +1,4 @@
-"""How fair rules are: the engine plays itself from random openings, and the page is told the score after each game."""
+"""Measures how fair rules are: the engine plays itself from random openings, and the page gets the score after each."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ GAMES: Final = 400
 NODES: Final = 10_000
 """Most nodes of a move."""
 PLIES: Final = 400
-"""A game that is open after so many is a draw, as in `hnefi balance`."""
+"""Plies after which a game is a draw, as in `hnefi balance`."""
 OPENING: Final = 4
 """Random plies at the beginning, so that games differ."""
 HASH: Final = 4
 TRIES: Final = 50
-"""Random openings that are looked at until one is new."""
+"""Random openings to try until one is new."""
 SEED: Final = 1
 STUDIES: Final = 2
-"""At once, of all pages: each takes a core."""
+"""Studies at once on all pages; each uses a core."""
 
 
 class Studies:
@@ -39,7 +39,7 @@ class Studies:
         self.running = 0
 
     async def run(self, frame: Mapping[str, Any], tell: Callable[[dict[str, Any]], None]) -> None:
-        """Play the games that a `fair` asks for, and `tell` how they went after each; FrameError or RequestError."""
+        """Play the games that a `fair` frame asks for, and `tell` the score after each; FrameError or RequestError."""
         ident = frame.get("id")
         variant = _variant(frame)
         games = min(GAMES, frames.number(frame, "games"))
@@ -79,7 +79,7 @@ class Studies:
 
 
 async def _opening(engine: Engine, dice: random.Random, begun: set[str]) -> str | None:
-    """The `position` line of random first moves that begin no game yet; None where there are hardly any."""
+    """A `position` line with random first moves that no game has begun with; None if hardly any are left."""
     for _ in range(TRIES):
         line, sign = "position startpos", " moves "
         for _ in range(OPENING):
@@ -96,7 +96,7 @@ async def _opening(engine: Engine, dice: random.Random, begun: set[str]) -> str 
 
 
 async def _game(engine: Engine, opening: str, nodes: int) -> tuple[str, int]:
-    """The result of a game of the engine with itself (`a`, `d` or `draw`), and its plies."""
+    """Play a game of the engine against itself; returns its result (`a`, `d` or `draw`) and plies."""
     await engine.new_game()
     line = opening
     for ply in range(OPENING, PLIES):
@@ -128,7 +128,7 @@ class Study:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, frame: Mapping[str, Any]) -> None:
-        """Begin a study in place of the last one; `games` 0 only ends that."""
+        """Begin a study in place of the current one; with `games` 0 only end that."""
         self.end()
         if frames.number(frame, "games"):
             self._task = asyncio.create_task(self._run(frame), name="study")
@@ -142,7 +142,7 @@ class Study:
             self._failed(FrameError(error.code, str(error), frame.get("id")))
 
     def end(self) -> None:
-        """End what is running."""
+        """End the running study."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

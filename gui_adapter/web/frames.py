@@ -1,4 +1,4 @@
-"""Frames of the browser: JSON objects with the key `t`, read within limits and checked, and how many may come."""
+"""Frames from the browser, which are JSON objects with the key `t`: limits, checks, and a limit on their rate."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hnefi.protocol.hosts.bounded_json import PAYLOAD_LIMIT, decode
 from hnefi.protocol.hosts.sessions.engine_process import RequestError
 
 IMPORT_LIMIT: Final = 256 * 1024
-"""Bytes of a record that is imported."""
+"""Maximum bytes of an imported record."""
 FRAME_LIMIT: Final = IMPORT_LIMIT + 1024
-"""Bytes of any frame; all but those of `LARGE` are held under `PAYLOAD_LIMIT`."""
+"""Maximum bytes of any frame; for all except those in `LARGE` it is `PAYLOAD_LIMIT`."""
 LARGE: Final = ("import", "export", "judge")
 KINDS: Final = (
     *("hello", "open", "close", "line"),
@@ -22,7 +22,7 @@ KINDS: Final = (
     *("table", "run"),
 )
 RATE: Final = 20.0
-"""Frames a second, for long."""
+"""Sustained frames per second."""
 BURST: Final = 60.0
 """Frames at once."""
 COMPLAINT_PAUSE: Final = 1.0
@@ -30,7 +30,7 @@ COMPLAINT_PAUSE: Final = 1.0
 
 
 class FrameError(RequestError):
-    """A frame that is not carried out: a code and a sentence, and the `id` and session that it named."""
+    """A rejected frame: a code and a sentence, and the `id` and session that the frame named."""
 
     def __init__(self, code: str, text: str, ident: object = None, sid: str = "") -> None:
         super().__init__(code, text)
@@ -59,7 +59,7 @@ def read(data: str | bytes) -> dict[str, Any]:
 
 
 def text(frame: Mapping[str, Any], key: str, most: int = 1024, *, lines: bool = False) -> str:
-    """A text of a frame, empty where there is none; of one line, unless `lines`. FrameError."""
+    """A text in a frame, empty if it is missing; a single line unless `lines`. FrameError."""
     value = frame.get(key, "")
     good = isinstance(value, str) and len(value) <= most
     if not good or not (lines or value.isprintable()):
@@ -70,7 +70,7 @@ def text(frame: Mapping[str, Any], key: str, most: int = 1024, *, lines: bool = 
 
 
 def number(frame: Mapping[str, Any], key: str) -> int:
-    """A number of a line, 0 where there is none; FrameError."""
+    """The number of a line, 0 if it is missing; FrameError."""
     value = frame.get(key, 0)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**15:
         raise FrameError(
@@ -80,7 +80,7 @@ def number(frame: Mapping[str, Any], key: str) -> int:
 
 
 def words(frame: Mapping[str, Any], key: str, most: int) -> tuple[str, ...]:
-    """A list of short texts, empty where there is none; FrameError."""
+    """A list of short texts, empty if it is missing; FrameError."""
     value = frame.get(key, [])
     if (
         not isinstance(value, list)
@@ -94,7 +94,7 @@ def words(frame: Mapping[str, Any], key: str, most: int) -> tuple[str, ...]:
 
 
 class Rate:
-    """How many frames one browser may send: `RATE` a second, `BURST` at once."""
+    """Limits the frames of one browser: `RATE` a second, `BURST` at once."""
 
     def __init__(self) -> None:
         self._left = BURST
@@ -102,7 +102,7 @@ class Rate:
         self._complained = 0.0
 
     def admits(self) -> bool:
-        """Whether one more may come now."""
+        """Whether one more frame is allowed now."""
         now = time.monotonic()
         self._left = min(BURST, self._left + (now - self._seen) * RATE)
         self._seen = now
@@ -112,7 +112,7 @@ class Rate:
         return True
 
     def complains(self) -> bool:
-        """Whether it is time to say so."""
+        """Whether it is time for another complaint."""
         now = time.monotonic()
         if now - self._complained < COMPLAINT_PAUSE:
             return False

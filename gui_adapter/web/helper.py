@@ -1,4 +1,4 @@
-"""The worker as the server sees it: one process for all pages, begun by the first question, ended when nobody asks."""
+"""The server's side of the worker: one process for all pages, started by the first question and ended when idle."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hnefi.protocol.hosts.sessions.engine_process import RequestError
 from hnefi.protocol.process import Exit, Listener, Process
 
 PATIENCE: Final = 300.0
-"""Seconds for an answer: kernels may have to be compiled first."""
+"""Seconds to wait for an answer; kernels may have to be compiled first."""
 IDLE: Final = 600.0
-"""Seconds after which the process ends if nobody asks."""
+"""Seconds without a question after which the process is ended."""
 COMMAND: Final = (sys.executable, "-m", "hnefi.gui_adapter.web.worker")
 
 
 class Helper(Listener):
-    """Asks the worker, one question after the other."""
+    """Asks the worker, one question after another."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -30,7 +30,7 @@ class Helper(Listener):
     async def ask(self, **request: Any) -> dict[str, Any]:
         """The worker's answer; RequestError if it has none.
 
-        A page that goes away meanwhile breaks nothing off: the worker is for the others, too.
+        If the page goes away meanwhile, the question still runs to its end, because other pages share the worker.
         """
         question = asyncio.create_task(self._ask(request))
         self._questions.add(question)
@@ -40,7 +40,7 @@ class Helper(Listener):
     def _asked(self, question: asyncio.Task[dict[str, Any]]) -> None:
         self._questions.discard(question)
         if not question.cancelled():
-            question.exception()  # seen, also where nobody waits for it any more
+            question.exception()  # mark as retrieved, even if nobody is waiting any more
 
     async def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         async with self._turn:
@@ -54,7 +54,7 @@ class Helper(Listener):
                     await self._process.write(json.dumps(request).encode() + b"\n", PATIENCE)
                     answer: dict[str, Any] = json.loads(await self._answer)
             except BaseException as error:
-                # A process that has not answered could answer the next question with this one's answer.
+                # A late answer from this process would be taken for the answer to the next question.
                 await self._end()
                 if isinstance(error, (OSError, TimeoutError)):
                     raise RequestError(
@@ -68,12 +68,12 @@ class Helper(Listener):
         return answer
 
     def on_line(self, line: bytes, _stamp: float) -> None:
-        """The process has answered."""
+        """Handle an answer of the process."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(line)
 
     def on_exit(self, ending: Exit) -> None:
-        """The process has ended: whoever waits for its answer is told."""
+        """Tell whoever waits for an answer that the process has ended."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ChildProcessError(f"it ended ({ending.text})"))
 

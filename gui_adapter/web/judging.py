@@ -1,4 +1,4 @@
-"""How good the moves of a game were, from what a page's engine has said of its positions."""
+"""Judges the moves of a game by the analysis of its positions from a page's engine."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from . import frames, records
 from .frames import FrameError
 
 LINES: Final = 2
-"""Of each position: a second one tells whether there was another good move."""
+"""Lines of each position; the second shows whether there was another good move."""
 LINE: Final = 512
 
 
 def judged(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """The `judged` in answer to a `judge`; FrameError.
+    """The `judged` frame in answer to a `judge` frame; FrameError.
 
-    `looks` has one position more than `moves`, each an object with the `side` to move, how many `choices` it had, the
-    last `lines` of the search, or the `outcome` where the game is over; null for what was not looked at.
+    `looks` has one position more than `moves`, each an object with the `side` to move, its number of `choices` and the
+    last `lines` of the search, or the `outcome` if the game is over; null for positions without analysis.
     """
     ident = frame.get("id")
     moves = frames.words(frame, "moves", records.PLIES)
@@ -62,7 +62,7 @@ def judged(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _move(game: Assessed, one: MoveAssessment) -> dict[str, Any]:
-    """What is said of a move, and the line that was better where one is worth showing."""
+    """The judgement on a move, and a better line if one is worth showing."""
     better = [move_name(move) for move in one.best.moves] if one.best is not None and one.noted else []
     said = ""
     if one.noted:
@@ -86,7 +86,7 @@ def _look(look: Any) -> PositionAnalysis | None:
     if not isinstance(lines, list) or len(lines) > LINES:
         raise ValueError(f"lines {shorten(lines)}: expected at most {LINES}")
     infos = [_info(line) for line in lines]
-    # What is legal the page has heard from the engine itself, and only that page is told what comes of it.
+    # Moves are not checked: the page has them from the engine, and only that page sees the result.
     return look_of(infos, side, [info.pv[0] for info in infos if info.pv], remarks.SHOWN)
 
 

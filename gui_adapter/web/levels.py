@@ -1,7 +1,7 @@
-"""The level `auto` for pages: the one nearest to a person's rating, which the results of games change.
+"""The level `auto` for pages: the one nearest to a person's rating, which changes with the results of games.
 
-On a server of one's own the rating is the one of `hnefi play --level auto`. Where a token lets several people in, or
-nothing is to be written down, each browser keeps its own and brings it along.
+On a private server the rating is that of `hnefi play --level auto`. If several people have access through a token, or
+if nothing may be written to disk, each browser keeps its own rating and sends it along.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import frames
 from .frames import FrameError
 
 RATINGS_LIMIT: Final = 4096
-"""Characters of the ratings that a browser brings along."""
+"""Maximum characters of the ratings that a browser sends along."""
 SCORES: Final = {"won": 1.0, "drawn": 0.5, "lost": 0.0}
 
 
@@ -30,9 +30,9 @@ class Levels:
         self._ladder: Ladder | None = None
 
     def take(self, frame: Mapping[str, Any]) -> dict[str, Any]:
-        """The `level` in answer to a `level`: for the next game, after a `result` at `level` if there is one.
+        """The `level` frame in answer to a `level` frame: for the next game, after a `result` at `level` if given.
 
-        FrameError, or RequestError where the file cannot be read or written.
+        FrameError, or RequestError if the file cannot be read or written.
         """
         ident = frame.get("id")
         game, result = frames.text(frame, "game", 16), frames.text(frame, "result", 16)

@@ -1,6 +1,6 @@
-"""Matches of two players that somebody at a page wants to see: runs of `hnefi arena`, which are then watched like any.
+"""Matches of two players requested by a page: runs of `hnefi arena`, which are watched like any other run.
 
-The arena is started as a program of its own, since it plays, counts and writes down better than a page could.
+The arena is started as a separate program, since it plays, counts and records better than a page could.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ PAIRS_LIMIT: Final = 100
 NODES_LIMIT: Final = 100_000
 LEVELS: Final = 10
 SETTLED: Final = 60.0
-"""Seconds for the arena to write down what it is asked for; it may have to compile first."""
+"""Seconds for the arena to write down its task; it may have to compile first."""
 ENDING: Final = (2.0, 3.0)
-"""Seconds for it to end by the end of its input, and after SIGTERM."""
+"""Seconds for it to end after the end of its input, and after SIGTERM."""
 SPEC: Final = re.compile(r"level:(\d{1,2})|player:([a-z0-9-]{1,64})")
 
 
 @dataclass(eq=False)
 class Match(Listener):
-    """One run that was started here. Whoever knows `word` may end it."""
+    """One run that was started here. Anybody who knows `word` may end it."""
 
     run: str
     folder: Path
@@ -55,7 +55,7 @@ class Match(Listener):
         self.ended = False
 
     def on_exit(self, ending: Exit) -> None:
-        """The arena has ended; all that it has played is in its folder."""
+        """The arena has ended; everything that it has played is in its folder."""
         self.ended = True
         said = self.process.error_tail().strip() if self.process is not None else ""
         LOG.info("match run=%s ended: %s%s", self.run, ending.text, f": {said[-200:]}" if said else "")
@@ -75,7 +75,7 @@ class Matches:
         return len(self._matches)
 
     async def begin(self, frame: Mapping[str, Any]) -> Match:
-        """The match that a frame asks for, once it can be watched. RequestError."""
+        """Start the match that a frame asks for; returns when it can be watched. RequestError."""
         if not self.most:
             raise RequestError("too_many", "this server plays no matches")
         if len(self) >= self.most:
@@ -125,12 +125,12 @@ class Matches:
             *(sys.executable, "-m", "hnefi.tools.cli", "arena", *engines, "--variant", variant.name),
             *("--pairs", str(pairs), "--nodes", str(nodes), "--concurrency", "1", "--live", "--quiet"),
             *("--name", f"{names[0]} against {names[1]}"),
-            # Games that people look at, at a pace at which they can.
+            # At a pace at which people can follow the games.
             *("--no-inside", "--wait", "500"),
         ]
 
     def end(self, word: str) -> None:
-        """End a match; what was played stays, and `hnefi arena resume` continues it. RequestError."""
+        """End a match; its games are kept, and `hnefi arena resume` continues it. RequestError."""
         for match in self._matches:
             if secrets.compare_digest(match.word, word) and match.process is not None:
                 interrupt(match.process)
@@ -138,7 +138,7 @@ class Matches:
         raise RequestError("no_run", "this match is not yours, or it is over")
 
     async def close(self) -> None:
-        """End them all."""
+        """End all matches."""
         running = [match.process for match in self._matches if match.process is not None and not match.ended]
         await asyncio.gather(*(_wind_up(process) for process in running))
 
@@ -150,18 +150,18 @@ async def _wind_up(process: Process) -> None:
 
 
 def interrupt(process: Process) -> None:
-    """Ask the arena, and it alone, to end; it ends its engines."""
+    """Ask only the arena to end; it ends its engines."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(process.pid, signal.SIGTERM)
 
 
 def run_missing(folder: Path) -> bool:
-    """Whether the arena has not yet written down what it was asked."""
+    """Whether the arena has not yet written down its task."""
     return not (folder / "config.toml").is_file() or not (folder / "live.jsonl").is_file()
 
 
 def _engine(text: str, variant: str, ident: object) -> tuple[str, str]:
-    """Name and specification of `level:3` or `player:NAME` for the arena."""
+    """The name and the specification for the arena of `level:3` or `player:NAME`."""
     found = SPEC.fullmatch(text)
     if found is None or (found[1] and not 1 <= int(found[1]) <= LEVELS):
         raise FrameError("bad_frame", f"{shorten(text)}: expected level:1 to level:10, or player:NAME", ident)

@@ -1,7 +1,7 @@
-"""What waits to be sent to a browser, and what a session says to it.
+"""Frames waiting to be sent to a browser, and the output of a session.
 
-Whoever has something to say leaves it here and goes on. What a newer one replaces (states, thinking) waits once; a
-browser that does not read is let go before its frames fill the memory.
+Senders leave their frames here and do not wait. Of frames that replace each other (states, thinking) only the newest
+waits. A browser that does not read is disconnected before its frames fill the memory.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from hnefi.protocol.hosts.sessions.session import Facts
 FRAMES_LIMIT: Final = 256
 BYTES_LIMIT: Final = 1024 * 1024
 KEPT_MULTIPV: Final = 64
-"""Lines of play of one search: when it ends each is a frame, and all of them have room in the box."""
+"""Lines of play of one search. At its end each is sent as a frame, and all of them fit in the box."""
 
 Key = tuple[str, ...]
 
 
 class Box(Protocol):
-    """Where a session's frames go: a browser, or the table at which several of them play."""
+    """The destination of a session's frames: a browser, or a table with several browsers."""
 
     @property
     def empty(self) -> bool:
-        """Whether nothing waits there."""
+        """Whether nothing is waiting there."""
 
     def put(self, frame: Mapping[str, Any], key: Key = ()) -> None:
-        """A frame; a newer one with the same `key` replaces it while it waits."""
+        """Add a frame; while it waits, a newer one with the same `key` replaces it."""
 
 
 class Outbox:
-    """The frames that wait for one browser, in order. `full` is called once when it has let too many wait."""
+    """The frames waiting for one browser, in order. `full` is called once if there are too many."""
 
     def __init__(self, full: Callable[[], None]) -> None:
         self._full = full
@@ -47,7 +47,7 @@ class Outbox:
         self._news = asyncio.Event()
 
     def put(self, frame: Mapping[str, Any], key: Key = ()) -> None:
-        """A frame; one with the same `key` that still waits is dropped for it."""
+        """Add a frame in place of a waiting one with the same `key`."""
         if self._closed:
             return
         data = encode(frame)
@@ -61,7 +61,7 @@ class Outbox:
             self._full()
 
     async def next(self) -> bytes:
-        """The frame that has waited longest."""
+        """The frame that has waited longest; waits for one if there is none."""
         while not self._frames:
             self._news.clear()
             await self._news.wait()
@@ -72,14 +72,14 @@ class Outbox:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing waits to be sent."""
+        """Whether nothing is waiting to be sent."""
         return not self._frames
 
 
 class Voice:
-    """The `Outlet` of a session: its lines by number, kept for a browser that comes back; its thinking; its state.
+    """The `Outlet` of a session: numbered lines, which are kept for a browser that comes back; thinking; state.
 
-    `box` is None while no browser listens.
+    `box` is None while no browser is listening.
     """
 
     def __init__(self, sid: str, facts: Facts) -> None:
@@ -102,7 +102,7 @@ class Voice:
         return self._ring.last
 
     def attach(self, box: Box, after: int | None) -> None:
-        """A browser listens from now on. It has heard all lines up to number `after`, None if it is new here."""
+        """Connect a browser. It has received all lines up to number `after`; None if it is new here."""
         self.box = box
         first = self._ring.first
         if after is not None:
@@ -120,7 +120,7 @@ class Voice:
         self._changed.set()
 
     def say(self, text: str, answers: int = 0) -> None:
-        """A line; `answers` is the number of the line that it answers."""
+        """Send a line; `answers` is the number of the line that it answers."""
         number = self._ring.append(text.encode("utf-8", "replace"))
         if answers:
             self._answers[number] = answers
@@ -136,21 +136,21 @@ class Voice:
             self.box.put(frame)
 
     def report(self, line: bytes) -> None:
-        """A line of thinking: the newest of each line of play is sent now and then."""
+        """Add a report of thinking; the newest for each line of play is sent now and then."""
         self._reports.put(line)
 
     def end_reports(self) -> None:
-        """The search is over: its last thinking becomes lines."""
+        """Send the last reports of a finished search as lines."""
         for line in self._reports.finish():
             self.say(line)
 
     def changed(self, last_in: int) -> None:
-        """The state is another."""
+        """Announce that the state has changed."""
         self._last_in = last_in
         self._changed.set()
 
     async def flushed(self, timeout: float) -> bool:
-        """Wait until the browser has been sent everything; whether it has."""
+        """Wait until everything has been sent to the browser; returns whether that succeeded."""
         deadline = time.monotonic() + timeout
         while self.box is not None and not self.box.empty:
             if time.monotonic() > deadline:
@@ -159,11 +159,11 @@ class Voice:
         return True
 
     async def abandon(self) -> None:
-        """Send nothing more of what comes."""
+        """Discard everything from now on."""
         await ended(self._tasks)
 
     async def close(self) -> bool:
-        """Send nothing more; the browser is told that the session is over."""
+        """Tell the browser that the session is over, and send nothing more."""
         await self.abandon()
         if self.box is not None:
             self.box.put({"t": "closed", "s": self.sid})

@@ -1,4 +1,4 @@
-"""One browser page: its frames, one after the other, and what they lead to."""
+"""One browser page: handles its frames, one after another."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .web_session import WebSession
 
 OPTIONS_LIMIT = 32
 WAITING_LIMIT = 8
-"""Questions of one page about puzzles and lessons that wait for an answer."""
+"""Maximum of one page's unanswered questions about puzzles and lessons."""
 
 
 class Page:
-    """A page at `address` and its sessions. `full` is called when the browser does not read what it is sent."""
+    """A page at `address` and its sessions. `full` is called if the browser does not read its frames."""
 
     def __init__(self, site: Site, tables: Tables, full: Callable[[], None], address: str = "") -> None:
         self.box = Outbox(full)
         self.known = False
-        """Whether it has said `hello` as it should."""
+        """Whether it has sent a valid `hello`."""
         self._site = site
         self._rate = frames.Rate()
         self._sessions: dict[str, WebSession] = {}
@@ -49,7 +49,7 @@ class Page:
         )
 
     async def take(self, data: str | bytes) -> bool:
-        """A message of the browser; False if it is to be let go."""
+        """Handle a message of the browser; False if it should be disconnected."""
         if not self._rate.admits():
             self._site.counts["dropped"] += 1
             if self._rate.complains():
@@ -107,7 +107,7 @@ class Page:
         return True
 
     def _adopt(self, session: WebSession, after: int | None) -> None:
-        """The session is this page's; another page that had it does not hear it any more."""
+        """Take over a session; another page that had it no longer receives its frames."""
         session.left = None
         self._sessions[session.sid] = session
         session.outgoing.attach(self.box, after)
@@ -127,7 +127,7 @@ class Page:
                 number, text = frames.number(frame, "n"), frames.text(frame, "text", 64 * 1024)
                 session.receive((f"#{number} {text}" if number else text).encode("utf-8", "replace"))
             case "import":
-                # Reading a record of many moves takes longer than others should wait.
+                # Reading a long record takes longer than others should have to wait.
                 self.box.put(await asyncio.to_thread(records.imported, frame))
             case "export":
                 self.box.put(await asyncio.to_thread(records.exported, frame))
@@ -153,14 +153,14 @@ class Page:
                 self.box.put(await asyncio.to_thread(judging.judged, frame))
 
     async def _lesson(self, frame: Mapping[str, Any]) -> dict[str, Any]:
-        """The steps of the lesson in a variant; RequestError."""
+        """The steps of a variant's lesson; RequestError."""
         name = records.known_variant(frame).name
         rules = frames.text(frame, "rules", records.WORDS)
         answer = await self._site.helper.ask(lesson=name, rules=rules)
         return {"t": "lesson", "id": frame.get("id"), "variant": name, **answer}
 
     def _later(self, work: Coroutine[Any, Any, dict[str, Any]], frame: Mapping[str, Any]) -> None:
-        """Answer when the answer is there; the page may say other things meanwhile."""
+        """Answer when the answer arrives; the page may send other frames meanwhile."""
         if len(self._waiting) >= WAITING_LIMIT:
             work.close()
             raise FrameError(
@@ -193,7 +193,7 @@ class Page:
         self._adopt(session, 0)
 
     def _games(self) -> int:
-        """How many sessions of this page there are."""
+        """The number of this page's sessions."""
         self._sessions = {sid: own for sid, own in self._sessions.items() if sid in self._site.sessions}
         return len(self._sessions)
 
@@ -209,7 +209,7 @@ class Page:
         return session
 
     def leave(self) -> None:
-        """The browser is gone; what it has not closed may be taken up again for a while."""
+        """The browser is gone; for a while, it may return to sessions that it has not closed."""
         self._study.end()
         for task in self._waiting:
             task.cancel()
@@ -222,7 +222,7 @@ class Page:
 
 
 def _resumed(frame: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """The sessions that a page wants back, each with the number of the last line that it has heard."""
+    """The sessions that a page wants back, each with the number of the last line that it received."""
     value = frame.get("resume", {})
     if not isinstance(value, dict):
         return []

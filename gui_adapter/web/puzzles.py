@@ -1,7 +1,7 @@
-"""Puzzles for pages: which one comes next, whether a move is right, and the rating of whoever solves them.
+"""Puzzles for pages: which one comes next, whether a move is right, and the solver's rating.
 
-On a server of one's own the rating is the one that `hnefi puzzle` keeps. Where a token lets several people in, or
-nothing is to be written down, each browser keeps its own and brings it along.
+On a private server the rating is the one that `hnefi puzzle` keeps. If several people have access through a token, or
+if nothing may be written to disk, each browser keeps its own rating and sends it along.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from .helper import Helper
 
 ACTIONS: Final = ("next", "show", "try", "hint", "solution")
 SCORES_LIMIT: Final = 48 * 1024
-"""Characters of the scores that a browser brings along."""
+"""Maximum characters of the scores that a browser sends along."""
 
 
 @cache
 def suite() -> dict[str, Entry]:
-    """The puzzles by their ids."""
+    """The puzzles by id."""
     return {entry.id: entry for entry in read(SHIPPED) if usable(entry)}
 
 
@@ -44,11 +44,11 @@ class Desk:
         self._turn = asyncio.Lock()
         self._sitting: Sitting | None = None
         self._moves: list[str] = []
-        """Those of the puzzle that were right."""
+        """The correct moves of the puzzle so far."""
         self._hinted = False
 
     async def take(self, frame: Mapping[str, Any]) -> dict[str, Any]:
-        """The `puzzle` in answer to a `puzzle`; FrameError or RequestError."""
+        """The `puzzle` frame in answer to a `puzzle` frame; FrameError or RequestError."""
         async with self._turn:
             return await self._take(frame)
 
@@ -63,7 +63,7 @@ class Desk:
         if sitting is None:
             sitting = self._sitting = Sitting(await asyncio.to_thread(self._scores, frame))
         if action in ("next", "show"):
-            # A puzzle is shown when it can be: not before its first position has come.
+            # A puzzle counts as shown only after its first position has arrived.
             entry = sitting.choose(_wanted(frame, sitting.scores)) if action == "next" else _named(frame)
             answer = await self._ask(entry, "show", [])
             sitting.show(entry)
@@ -100,9 +100,7 @@ class Desk:
         try:
             return score_files.read(text)
         except ValueError:
-            return (
-                Scores()
-            )  # none yet, or of another version: a browser's own are no reason to show no puzzles
+            return Scores()  # none yet, or of another version: no reason to show no puzzles
 
     def _told(
         self, sitting: Sitting, entry: Entry, ident: object, answer: Mapping[str, Any]
@@ -137,7 +135,7 @@ def _result(sitting: Sitting, solved: bool) -> float | None:
 
 
 def _wanted(frame: Mapping[str, Any], scores: Scores) -> list[Entry]:
-    """The puzzles of a variant, a theme, a range of ratings; each where it is named."""
+    """The puzzles of a variant, a theme and a range of ratings, as far as these are given."""
     variant, theme = frames.text(frame, "variant", 64), frames.text(frame, "theme", 64)
     low, high = frames.number(frame, "low"), frames.number(frame, "high") or 10_000
     found = [
@@ -164,7 +162,7 @@ def _named(frame: Mapping[str, Any]) -> Entry:
 
 @cache
 def offer() -> dict[str, Any]:
-    """What there is: how many puzzles of each variant and theme."""
+    """The numbers of puzzles of each variant and theme."""
     entries = suite().values()
     counts = Counter(theme for entry in entries for theme in themes(entry))
     return {

@@ -1,4 +1,4 @@
-"""Recorded games: what a browser brings as text, and what it is given."""
+"""Recorded games: import of a browser's text, and export."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .frames import FrameError
 PLIES: Final = 10_000
 NAME: Final = 200
 WORDS: Final = 8 * 1024
-"""Characters of rules in one line: more the engine would not be sent."""
+"""Maximum characters of rules in one line; longer ones would not be sent to the engine."""
 
 
 @cache
 def find() -> Find:
-    """Looks variants up by name, each once."""
+    """A cached lookup of variants by name."""
     return finder()
 
 
 def imported(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """The `record` in answer to an `import`: the first game of its text. FrameError."""
+    """The `record` frame in answer to an `import` frame: the first game in its text. FrameError."""
     ident = frame.get("id")
     text = frames.text(frame, "text", frames.IMPORT_LIMIT, lines=True)
     try:
@@ -67,19 +67,19 @@ def imported(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _own_words(variant: AnyVariant) -> str:
-    """The rules of a record that carries them, in one line; "" where a shipped variant has them."""
+    """The rules in a record as one line; "" if they are those of a shipped variant."""
     return variants.as_words(variant) if isinstance(variant, Variant) and carried(variant) else ""
 
 
 def _form(text: str) -> str:
-    """The format of pasted text. A CSV line has its moves between commas, and no other format has one on its first
-    line that begins with neither a bracket nor a brace."""
+    """The format of pasted text. A CSV line has its moves between commas; in other formats, a first line with a comma
+    begins with a bracket or a brace."""
     first = text.lstrip().split("\n", 1)[0]
     return "csv" if first.count(",") > 1 and first[:1] not in "[{" else form_of(text)
 
 
 def _reading(variant: AnyVariant | None) -> Reading:
-    # A line of CSV names no rules: they are those on the board, with their repetitions and limits.
+    # A CSV line names no rules: it uses those of the board, including repetitions and limits.
     return Reading(find(), variant, adjudicate=True)
 
 
@@ -88,13 +88,13 @@ def _variant(frame: Mapping[str, Any]) -> AnyVariant | None:
 
 
 def variant_named(frame: Mapping[str, Any]) -> AnyVariant:
-    """The variant that the `variant` of a frame names, or that its `rules` describe; VariantError or FrameError."""
+    """The variant named by a frame's `variant` or described by its `rules`; VariantError or FrameError."""
     words = frames.text(frame, "rules", WORDS)
     return variants.from_words(words) if words else find()(frames.text(frame, "variant", 64))
 
 
 def known_variant(frame: Mapping[str, Any]) -> AnyVariant:
-    """The same; FrameError where there is none."""
+    """The same, but FrameError if there is none."""
     try:
         return variant_named(frame)
     except VariantError as error:
@@ -102,7 +102,7 @@ def known_variant(frame: Mapping[str, Any]) -> AnyVariant:
 
 
 def exported(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """The `record` in answer to an `export`: the game of the frame as text of its format. FrameError."""
+    """The `record` frame in answer to an `export` frame: the frame's game as text in its format. FrameError."""
     ident = frame.get("id")
     form = frames.text(frame, "format", 16) or "tafl"
     if form not in FORMATS:
@@ -131,7 +131,7 @@ def _record(frame: Mapping[str, Any], variant: AnyVariant) -> GameRecord:
 
 
 def _plies(moves: Sequence[str], size: int, *, known: bool) -> tuple[Ply, ...]:
-    """The plies; where captures are `known`, a move that names none took nothing."""
+    """The plies; if captures are `known`, a move without any captured nothing."""
     parsed = (parse_move_word(move, size) for move in moves)
     return tuple(Ply(move, () if known and captures is None else captures) for move, captures in parsed)
 

@@ -1,6 +1,7 @@
-"""Runs of the arena, for those who watch: what is played now, how it stands, every game that is over, and charts.
+"""Runs of the arena for viewers: running games, standings, every finished game, and charts.
 
-Folders are only read. A name that a page says is looked up among those that were found, and is never part of a path.
+Folders are only read. A name from a page is looked up among the names that were found, and never becomes part of a
+path.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ LOG = logging.getLogger("hnefi.web")
 
 GAMES: Final = "games.jsonl"
 PAUSE: Final = 0.3
-"""Seconds between two looks at a live file."""
+"""Seconds between two reads of a live file."""
 LOOK: Final = 2.0
-"""Seconds between two looks at a run's other files."""
+"""Seconds between two reads of a run's other files."""
 RUNS_LIMIT: Final = 200
-"""So many runs, the newest first, are offered of each folder."""
+"""Maximum runs offered per folder, newest first."""
 KEPT_ENDED: Final = 20.0
-"""Seconds for which a game that has ended stays among those that are played."""
+"""Seconds for which a finished game stays among the running ones."""
 LINE_LIMIT: Final = 4 << 20
-"""A longer line is no game."""
+"""Maximum bytes of a line with a game."""
 CHUNK: Final = 8 << 20
 PAGE: Final = 100
-"""Finished games that are told at once."""
+"""Finished games per page of the list."""
 CHART_LIMIT: Final = 512 * 1024
 CHARTS_LIMIT: Final = 200
 SHOWN: Final = (
@@ -48,7 +49,7 @@ SHOWN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A game that is over, and where it is in its file."""
+    """A finished game, and its place in the file."""
 
     id: str
     variant: str
@@ -59,7 +60,7 @@ class Finished:
     place: tuple[int, int]
 
     def shown(self) -> dict[str, Any]:
-        """The game as a page lists it."""
+        """The game as an entry in a page's list."""
         return {
             "id": self.id,
             "variant": self.variant,
@@ -71,7 +72,7 @@ class Finished:
 
 
 class Index:
-    """The finished games of a run, read on from where the last look ended."""
+    """The finished games of a run; each read continues where the last one ended."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -79,11 +80,11 @@ class Index:
         self.games: dict[str, Finished] = {}
 
     def look(self) -> bool:
-        """Read what has come, at most some `CHUNK` of it; whether there was anything."""
+        """Read new games, at most about `CHUNK` bytes; returns whether there was anything."""
         try:
             with open_regular(self._path) as file:
                 if file.seek(0, 2) < self._at:
-                    # Another file, or one that was cut: begin again.
+                    # The file was replaced or truncated: start over.
                     self._at = 0
                     self.games.clear()
                 file.seek(self._at)
@@ -102,7 +103,7 @@ class Index:
                 fresh[game.id] = game
             at += len(line)
         self._at += end
-        # At once: others read while this thread writes.
+        # In one step, because other threads read meanwhile.
         self.games.update(fresh)
         return bool(end)
 
@@ -155,7 +156,7 @@ def _finished(line: Mapping[str, Any], place: tuple[int, int]) -> Finished:
 
 @dataclass(eq=False)
 class Watched:
-    """A run that somebody watches, and who does."""
+    """A run with its watchers."""
 
     name: str
     folder: Folder
@@ -172,7 +173,7 @@ class Watched:
         self._shown: dict[str, Any] = {}
 
     async def follow(self) -> None:
-        """Tell the watchers what happens, until this is cancelled."""
+        """Keep the watchers up to date until cancelled."""
         looked = -LOOK
         try:
             while True:
@@ -198,7 +199,7 @@ class Watched:
             self._tail.close()
 
     def tell_all(self, box: Outbox) -> None:
-        """All that is known, for somebody who comes now."""
+        """Send everything known to a new watcher."""
         if self._table:
             box.put({"t": "run", "s": self.key, **self._table}, (self.key, "table"))
         for topic in self.picture.documents:
@@ -207,7 +208,7 @@ class Watched:
 
     @property
     def key(self) -> str:
-        """What the frames about this run are called by."""
+        """The name of this run in frames."""
         return f"run {self.name}"
 
     def _read(self) -> bool:
@@ -271,12 +272,12 @@ class Runs:
         return len(self._watched)
 
     def add(self, folder: Path) -> None:
-        """One more folder."""
+        """Add a folder."""
         if folder not in self._folders:
             self._folders.append(folder)
 
     def found(self) -> dict[str, Folder]:
-        """The runs that there are now by name, the newest first."""
+        """The existing runs by name, newest first."""
         runs: dict[str, Folder] = {}
         for folder in self._folders:
             for path in _runs_of(folder):
@@ -288,7 +289,7 @@ class Runs:
         return runs
 
     def listed(self) -> list[dict[str, Any]]:
-        """All runs, each with what a viewer is told of it."""
+        """All runs, each with the data for viewers."""
         listed = []
         for name, folder in self.found().items():
             with contextlib.suppress(NoRun):
@@ -300,7 +301,7 @@ class Runs:
         return listed
 
     async def watch(self, name: str, box: Outbox) -> Watched:
-        """The page hears of the run from now on, and first, by `tell_all`, what is known. RequestError."""
+        """Let the page watch a run; `tell_all` first sends what is known. RequestError."""
         watched = self._watched.get(name)
         if watched is None:
             folder = (await asyncio.to_thread(self.found)).get(name)
@@ -318,7 +319,7 @@ class Runs:
         return watched
 
     def leave(self, box: Outbox, names: Iterable[str]) -> None:
-        """The page watches these no longer; whom nobody watches is not followed."""
+        """Stop watching these runs; a run without watchers is no longer followed."""
         for name in names:
             watched = self._watched.get(name)
             if watched is None:
@@ -330,7 +331,7 @@ class Runs:
                     following.cancel()
 
     def games(self, name: str, box: Outbox, first: int, engine: str) -> dict[str, Any]:
-        """Finished games from number `first` on, the newest first, of one engine or (empty) of all."""
+        """Finished games from number `first`, newest first, of one engine or (if empty) of all."""
         games = list(self._own(name, box).index.games.values())
         of_it = [game for game in games if not engine or engine in game.engines]
         of_it.reverse()
@@ -349,7 +350,8 @@ class Runs:
     # Charts
 
     def charts(self) -> dict[str, Path]:
-        """The SVG files in and right below the folders, and in those of runs, by name; not what links lead out to."""
+        """The SVG files in the folders, directly below them, and in folders of runs, by name; links that lead outside
+        are ignored."""
         found: dict[str, Path] = {}
         for folder in self._folders:
             inside = folder.resolve()
@@ -360,7 +362,7 @@ class Runs:
         return found
 
     def chart(self, name: str) -> str:
-        """A chart as SVG, which a page shows as an image and never as part of itself. RequestError."""
+        """A chart as SVG, which a page shows as an image and never embeds in itself. RequestError."""
         path = self.charts().get(name)
         try:
             if path is None:
@@ -375,7 +377,7 @@ class Runs:
         return data.decode("utf-8", "replace")
 
     async def close(self) -> None:
-        """Follow nothing any more."""
+        """Stop following all runs."""
         tasks = list(self._following.values())
         self._following.clear()
         for task in tasks:
@@ -385,7 +387,7 @@ class Runs:
 
 
 def _runs_of(folder: Path) -> list[Path]:
-    """The folder itself if it is a run, else the runs in it, the newest first."""
+    """The folder itself if it is a run, else the runs in it, newest first."""
     if (folder / CONFIG).is_file():
         return [folder]
     aged: list[tuple[float, Path]] = []

@@ -1,6 +1,6 @@
-"""The HTTP side: pages, their one WebSocket each, and what a browser may not be talked into.
+"""The HTTP side: pages, each with one WebSocket, and protection against foreign pages.
 
-Every request must name this server (`Host`), so that no foreign page reaches it by a name of its own that resolves to
+Every request must name this server (`Host`), so that no foreign page can reach it through another name that resolves to
 this machine, and every WebSocket must come from a page of this server (`Origin`).
 """
 
@@ -47,9 +47,9 @@ HEADERS: Final = {
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 HEARTBEAT: Final = 20.0
 HELLO: Final = 10.0
-"""Seconds for the first frame."""
+"""Seconds to wait for the first frame."""
 PARTING: Final = 2.0
-"""Seconds for the goodbye to a browser that may not read."""
+"""Seconds to close the connection to a browser that may not be reading."""
 
 COUNTS: Final = (
     *("opened", "refused", "failed", "restarted"),
@@ -61,7 +61,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Server:
-    """The routes over a `Site`."""
+    """The routes of a `Site`."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -95,7 +95,7 @@ class Server:
         return response
 
     def _address(self, request: web.Request) -> str:
-        """Where a request comes from."""
+        """The address that a request comes from."""
         said = request.headers.getall(addresses.HEADER, [])
         return addresses.client_of(request.remote or "", said, self.site.settings.proxies)
 
@@ -110,7 +110,7 @@ class Server:
         if data is None:
             raise web.HTTPNotFound
         response = web.Response(body=data, content_type=TYPES[Path(name).suffix], charset="utf-8")
-        response.enable_compression()  # where the browser takes it
+        response.enable_compression()  # if the browser accepts it
         return response
 
     async def _health(self, _request: web.Request) -> web.Response:
@@ -155,7 +155,7 @@ class Server:
         )
         full = asyncio.Event()
         page = Page(self.site, self.tables, full.set, address)
-        # It counts at once: others may ask while this one is being answered.
+        # It counts from now on, because other requests may arrive while this one is being answered.
         self.pages.add(page)
         try:
             await socket.prepare(request)
@@ -168,7 +168,7 @@ class Server:
     async def _converse(
         self, request: web.Request, socket: web.WebSocketResponse, page: Page, full: asyncio.Event
     ) -> None:
-        """Frames in both directions until one side has had enough."""
+        """Exchange frames until one side ends the connection."""
         self._sockets.add(socket)
         reading = asyncio.create_task(self._read(socket, page))
         writing = asyncio.create_task(self._write(socket, page))
@@ -194,7 +194,7 @@ class Server:
         await _part(request, socket, code, why)
 
     async def _read(self, socket: web.WebSocketResponse, page: Page) -> tuple[int, bytes]:
-        """What the browser says; how to close the socket when that is over."""
+        """Handle the browser's frames; returns how to close the socket afterwards."""
         while True:
             try:
                 async with asyncio.timeout(None if page.known else HELLO):
@@ -202,7 +202,7 @@ class Server:
             except TimeoutError:
                 return WSCloseCode.POLICY_VIOLATION, b"expected hello"
             if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
-                # A first frame may have a token in it, which is nobody else's to read.
+                # The first frame may contain the token, which must not appear in a trace.
                 self._trace(">", message.data if page.known else "hello")
                 self.site.counts["frames_in"] += 1
                 if not await page.take(message.data):
@@ -215,7 +215,7 @@ class Server:
             await self._send(socket, await page.box.next())
 
     async def _last_words(self, socket: web.WebSocketResponse, page: Page) -> None:
-        """What the browser has not been told yet, such as why it is let go."""
+        """Send what is still waiting, such as the reason for the disconnection."""
         with contextlib.suppress(TimeoutError, ConnectionError, RuntimeError):
             async with asyncio.timeout(PARTING):
                 while not page.box.empty and not socket.closed:
@@ -246,7 +246,7 @@ class Server:
 
 
 async def _sent(page: Page) -> None:
-    """Half a second for what a browser has not been told yet."""
+    """Wait at most half a second until everything has been sent to a browser."""
     for _ in range(50):
         if page.box.empty:
             return
@@ -254,7 +254,7 @@ async def _sent(page: Page) -> None:
 
 
 async def _part(request: web.Request, socket: web.WebSocketResponse, code: int, why: bytes) -> None:
-    """Close a socket, also one that nobody reads from."""
+    """Close a socket, even if nobody reads from it."""
     if not socket.closed:
         with contextlib.suppress(TimeoutError, ConnectionError, RuntimeError):
             async with asyncio.timeout(PARTING):
@@ -265,7 +265,7 @@ async def _part(request: web.Request, socket: web.WebSocketResponse, code: int, 
 
 
 def _host_name(host: str) -> str:
-    """The name in a Host header, in lower case and without the port: behind a proxy or a tunnel that is another."""
+    """The name in a Host header, in lower case and without the port, which differs behind a proxy or a tunnel."""
     name, colon, port = host.lower().rpartition(":")
     return name if colon and port.isdigit() else host.lower()
 

@@ -1,6 +1,6 @@
-"""The sessions of all pages: opened within limits, kept for a while when a page goes away, ended with everything else.
+"""The sessions of all pages: opened within limits, kept for a while after a page goes away, ended with the server.
 
-Nothing here knows HTTP. A page holds the random names of its sessions, and whoever holds such a name owns the session.
+Nothing here knows HTTP. A page holds the random names of its sessions; knowing such a name means owning the session.
 """
 
 from __future__ import annotations
@@ -33,19 +33,18 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("hnefi.web")
 
 RETURN: Final = 60.0
-"""Seconds for which a session waits for its page to come back."""
+"""Seconds that a session waits for its page to come back."""
 SWEEP: Final = 2.0
 DRAIN: Final = 2.0
-"""Seconds for running searches to answer when everything ends."""
+"""Seconds for running searches to answer when the server ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a site allows. `idle` and `back` are in seconds; `token` is what first frames must say. Runs and charts in
-    the folders `watched` are shown; `matches` may be played at once, and are written into `match_folder`. The engines
-    of sessions are those of the hosts of `engines`, where there is such a pool. One address may have `per_address`
-    games and as many pages, and ask `rate` times a second (0: as it likes); `proxies` are believed about whom they
-    speak for."""
+    """The limits of a site. `idle` and `back` are in seconds; first frames must contain `token`. Runs and charts in the
+    folders `watched` are shown; at most `matches` are played at once, and are written to `match_folder`. If there is a
+    pool `engines`, its hosts run the engines of sessions. One address may have `per_address` games and the same number
+    of pages, and make `rate` requests a second (0: no limit); `proxies` are trusted to name their clients."""
 
     policy: Policy
     sessions: int = 16
@@ -67,7 +66,7 @@ class Settings:
 
 
 class Site:
-    """All sessions by their names."""
+    """All sessions by name."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -79,20 +78,20 @@ class Site:
         self.draining = False
         self.began = time.monotonic()
         self.counts: Counter[str] = Counter()
-        """What has happened since: games `opened`, `refused`, `failed`, engines `restarted`; `frames_in` and
-        `frames_out`, frames `dropped` because there were too many, pages `let_go` because they did not read;
-        `pages_refused` because there were too many, `refused_by_address` (games and pages, counted above as well) and
-        `requests_refused` because of what one address may ask for."""
+        """Counters: games `opened`, `refused`, `failed`, engines `restarted`; `frames_in` and `frames_out`, frames
+        `dropped` because there were too many, pages `let_go` because they did not read; `pages_refused` because there
+        were too many, `refused_by_address` (games and pages, which are also counted above) and `requests_refused`
+        because of the limits for one address."""
         self._closings: set[asyncio.Task[None]] = set()
         self._sweeper = asyncio.create_task(self._sweep(), name="sweep")
 
     def open(
         self, wanted: Wanted, own: int, failed: Callable[[str, RequestError], None], address: str = ""
     ) -> WebSession:
-        """A session whose engine is being started; lines may be sent to it at once. `own` sessions has the page, which
-        is at `address`.
+        """A session whose engine is being started; lines may be sent to it at once. The page at `address` already has
+        `own` sessions.
 
-        `failed` is told if the engine cannot be had. RequestError where there is no room.
+        `failed` is called if the engine cannot be started. RequestError if there is no room.
         """
         try:
             self._demand_room(own, address)
@@ -144,14 +143,13 @@ class Site:
         LOG.info("open session=%s variant=%s", session.sid[:6], session.variant and session.variant.name)
 
     def close(self, session: WebSession, reason: str) -> None:
-        """End a session; once begun this is not broken off, so that no engine is left."""
+        """End a session; this always runs to completion, so that no engine is left over."""
         if self.sessions.pop(session.sid, None) is not None:
             self.counts["restarted"] += session.restarts
             self._spawn(self._close(session, reason))
 
     def count(self, name: str) -> int:
-        """How often something has happened since the beginning; engines of open sessions count as soon as they are
-        restarted."""
+        """The value of a counter; engines of open sessions count as soon as they are restarted."""
         now = sum(session.restarts for session in self.sessions.values()) if name == "restarted" else 0
         return self.counts[name] + now
 
@@ -174,7 +172,7 @@ class Site:
         LOG.info("close session=%s reason=%s", session.sid[:6], reason)
 
     async def _sweep(self) -> None:
-        """End sessions whose pages do not come back, and those that nobody uses."""
+        """End sessions whose pages have not come back, and unused ones."""
         while True:
             await asyncio.sleep(min(SWEEP, self.settings.idle / 2, self.settings.back / 2))
             now = time.monotonic()
@@ -187,7 +185,7 @@ class Site:
                     self.close(session, "idle")
 
     async def drain(self) -> None:
-        """No more sessions; running searches answer; everything is closed."""
+        """Accept no more sessions, let running searches answer, and close everything."""
         self.draining = True
         self._sweeper.cancel()
         others = asyncio.gather(self.helper.close(), self.matches.close(), self.runs.close())

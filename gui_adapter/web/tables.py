@@ -1,8 +1,8 @@
 """Games between people at different browsers: a table has a seat for each side, and room for spectators.
 
-Whoever makes a table is given three random words, one for each seat and one for spectators, and passes them on as
-links. Whoever knows such a word may take that place; nobody can find out another. A table has an engine session of its
-own, which no page drives: it keeps the rules, and is told nothing but the moves of whose turn it is.
+The creator of a table gets three random words, one for each seat and one for spectators, to pass on as links. Anybody
+who knows a word may take its place, and cannot find out the others. A table has its own engine session, which no page
+controls: it enforces the rules, and only receives moves of the side to move.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .site import Site
 from .web_session import WebSession
 
 KEPT: Final = 900.0
-"""Seconds for which a table waits while nobody is at it."""
+"""Seconds that an empty table is kept."""
 NAME_LIMIT: Final = 24
 PLIES_LIMIT: Final = 2_000
-"""Moves with which a table may begin."""
+"""Maximum moves before the start of a table's game."""
 SECONDS_LIMIT: Final = 24 * 3600
 SEATS: Final = ("a", "d")
 WATCH: Final = "watch"
@@ -40,7 +40,7 @@ NO_START: Final = "info string error position"
 
 @dataclass(slots=True)
 class Clock:
-    """Seconds that both sides have left of `base`; they run from the first move on."""
+    """Seconds that both sides have left of `base`; the clock runs from the first move."""
 
     base: float
     increment: float
@@ -52,35 +52,35 @@ class Clock:
         self.reset()
 
     def reset(self) -> None:
-        """Both sides have all their time, and nobody's runs."""
+        """Give both sides their full time, with neither clock running."""
         self.left = dict.fromkeys(SEATS, self.base)
         self.running = ""
 
     def left_of(self, side: str, at: float | None = None) -> float:
-        """What `side` has left, or had at that moment (`time.monotonic()`)."""
+        """The seconds that `side` has left now, or had left at time `at` (`time.monotonic()`)."""
         gone = (time.monotonic() if at is None else at) - self.since if side == self.running else 0.0
         return max(0.0, self.left[side] - gone)
 
     def stop(self) -> None:
-        """Nobody's time runs."""
+        """Stop both clocks."""
         if self.running:
             self.left[self.running] = self.left_of(self.running)
             self.running = ""
 
     def moved(self, side: str, at: float) -> None:
-        """`side` has moved, at that moment; the other one's time runs from now on, when the move is seen."""
+        """`side` moved at time `at`; the other side's clock starts now, when the move is shown."""
         if self.running == side:
             self.left[side] = self.left_of(side, at) + self.increment
         self.running, self.since = other(side), time.monotonic()
 
     def shown(self) -> dict[str, Any]:
-        """What pages are told: milliseconds of both sides, and who is running."""
+        """The clock for pages: milliseconds of both sides, and whose clock is running."""
         return {side: round(1000 * self.left_of(side)) for side in SEATS} | {"running": self.running or None}
 
 
 @dataclass(slots=True)
 class Asked:
-    """A move whose answer is awaited; `at` is when it came (`time.monotonic()`)."""
+    """A move whose answer is awaited; `at` is the time when it arrived (`time.monotonic()`)."""
 
     box: Outbox
     ident: object
@@ -91,9 +91,9 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Table:
-    """One game, and after it the next. `words` are the places by the words that stand for them; `position` is the line
-    that sets up the start, where that is another than the variant's; `game` counts from 1; `over` is how a game ended
-    where the rules did not end it; `people` are the pages that are here and their places."""
+    """A table for one game after another. `words` maps the secret words to places; `position` is the line that sets up
+    the start, if it differs from the variant's; `game` counts from 1; `over` is the end of a game that the rules did
+    not end; `people` are the pages at the table and their places."""
 
     words: dict[str, str]
     session: WebSession
@@ -104,24 +104,24 @@ class Table:
     state: Mapping[str, Any] = field(default_factory=dict)
     over: Mapping[str, str] | None = None
     offers: set[str] = field(default_factory=set)
-    """Sides that offer a draw; of a game that is over, those that ask for another."""
+    """Sides that offer a draw; after the game, sides that ask for another one."""
     people: dict[tuple[Outbox, str], str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     ended: Callable[[], None] = lambda: None
     failed: Callable[[str], None] = lambda _why: None
-    """Is told why there is no game."""
+    """Called with the reason if there can be no game."""
     _asked: Asked | None = None
     _flag: asyncio.TimerHandle | None = None
 
-    # What the session says: a table is the box of its voice
+    # Output of the session: a table is the `Box` of its `Voice`
 
     @property
     def empty(self) -> bool:
-        """A table keeps nobody waiting."""
+        """Always true: frames never wait at a table."""
         return True
 
     def put(self, frame: Mapping[str, Any], _key: tuple[str, ...] = ()) -> None:
-        """A frame of the session."""
+        """Handle a frame of the session."""
         match frame["t"]:
             case "state":
                 self._learn(frame)
@@ -140,12 +140,12 @@ class Table:
         asked = self._asked
         if asked is not None and len(state["moves"]) > asked.plies:
             self._asked = None
-            # An offer stands until the one who was offered has moved.
+            # An offer stands until the opponent has moved.
             self.offers.discard(other(asked.side))
             if self.finished:
                 self.offers.clear()
             if self.clock is not None:
-                # What the engine needs to look at a move, or to be started again, is on nobody's clock.
+                # The engine's time for checking a move, or for a restart, is on nobody's clock.
                 self.clock.moved(asked.side, asked.at)
             asked.box.put({"t": "done", "id": asked.ident})
         if self.finished and self.clock is not None:
@@ -164,7 +164,7 @@ class Table:
     # People
 
     def sit(self, box: Outbox, place: str, name: str) -> None:
-        """A page takes a place; its people may come back to it, and a seat may be taken on two screens."""
+        """Let a page take a place. People may come back to theirs, and a seat may be open on two screens."""
         self.people[box, place] = name
         if name and place in SEATS:
             self.names[place] = name
@@ -172,7 +172,7 @@ class Table:
         self.show()
 
     def leave(self, box: Outbox, places: tuple[str, ...] = PLACES) -> None:
-        """A page is gone from these places."""
+        """Remove a page from these places."""
         here = len(self.people)
         for place in places:
             self.people.pop((box, place), None)
@@ -189,7 +189,7 @@ class Table:
         return self.over is not None or bool(self.state.get("outcome"))
 
     def move(self, box: Outbox, side: str, text: str, ident: object) -> None:
-        """A move of the one who sits there; the page hears whether it was played. RequestError if it is not time."""
+        """Make a move for a seat; the page is told whether it was played. RequestError if it is not its turn."""
         self._demand_seat(side)
         if not MOVE.fullmatch(text):
             raise RequestError("bad_frame", f"move {text[:20]}: expected a move such as d1d3")
@@ -199,12 +199,12 @@ class Table:
         self.session.receive(f"play {text}".encode())
 
     def resign(self, side: str) -> None:
-        """That side gives up."""
+        """Resign for a side."""
         self._demand_seat(side)
         self._end(other(side), Reason.RESIGNATION)
 
     def draw(self, side: str) -> None:
-        """That side offers a draw, or accepts one."""
+        """Offer a draw for a side, or accept one."""
         self._demand_seat(side)
         self.offers.add(side)
         if len(self.offers) == len(SEATS):
@@ -213,7 +213,7 @@ class Table:
             self.show()
 
     def rematch(self, side: str) -> None:
-        """That side asks for another game, or agrees to one: the sides are swapped, and the clock is set anew."""
+        """Ask for another game for a side, or agree to one: sides are swapped and the clock is reset."""
         self._demand_seat(side, over=True)
         self.offers.add(side)
         if len(self.offers) < len(SEATS):
@@ -227,12 +227,12 @@ class Table:
         self.names = {other(place): name for place, name in self.names.items()}
         if self.clock is not None:
             self.clock.reset()
-        # Nothing can be played before the engine says how the new game stands.
+        # Nothing can be played until the engine has sent the state of the new game.
         self.state = {}
         self.begin()
 
     def begin(self) -> None:
-        """The engine is told of a game from its start."""
+        """Tell the engine to begin a game."""
         if self.game > 1:
             self.session.receive(b"utinewgame")
         if self.position:
@@ -255,7 +255,7 @@ class Table:
         self.show()
 
     def _set_flag(self) -> None:
-        """Nobody has to look for a time that is over."""
+        """Set a timer for the end of the running clock, so that nobody has to claim a win on time."""
         if self._flag is not None:
             self._flag.cancel()
             self._flag = None
@@ -273,7 +273,7 @@ class Table:
     # What people see
 
     def show(self) -> None:
-        """Everybody here is told how it stands."""
+        """Send the state of the table to everybody here."""
         if not self.state:
             return
         known = (
@@ -306,7 +306,7 @@ class Table:
 
 
 def other(side: str) -> str:
-    """The seat at the other side; spectators stay where they are."""
+    """The opposite seat; spectators stay spectators."""
     return {"a": "d", "d": "a"}.get(side, side)
 
 
@@ -316,7 +316,7 @@ class Tables:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._tables: dict[str, Table] = {}
-        """By each of their words."""
+        """Tables by each of their words."""
 
     def __len__(self) -> int:
         return len(self._tables) // len(PLACES)
@@ -329,7 +329,7 @@ class Tables:
     def make(
         self, frame: Mapping[str, Any], own: int, failed: Callable[[RequestError], None], address: str
     ) -> Table:
-        """The table that a frame asks for; `own` games has its page, which is at `address`. RequestError."""
+        """Make the table that a frame asks for; its page at `address` already has `own` games. RequestError."""
         variant = frames.text(frame, "variant")
         start, moves = frames.text(frame, "start"), frames.words(frame, "moves", PLIES_LIMIT)
         if not all(map(MOVE.fullmatch, moves)):
@@ -363,7 +363,7 @@ class Tables:
         return table
 
     def place(self, frame: Mapping[str, Any]) -> tuple[Table, str]:
-        """The table and the place that a frame's word stands for; RequestError."""
+        """The table and place for a frame's word; RequestError."""
         word = frames.text(frame, "seat", 64)
         table = self._tables.get(word)
         if table is None:
@@ -371,7 +371,7 @@ class Tables:
         return table, table.words[word]
 
     def stands(self, table: Table) -> bool:
-        """Whether there still is that table."""
+        """Whether a table still exists."""
         return not self._tables.keys().isdisjoint(table.words)
 
     def _forget(self, table: Table) -> None:
@@ -396,7 +396,7 @@ def _clock(frame: Mapping[str, Any]) -> Clock | None:
 
 
 class Guest:
-    """What one page does at tables; its frames are `{"t": "table", "do": …}`."""
+    """One page's part at tables; its frames are `{"t": "table", "do": …}`."""
 
     def __init__(self, tables: Tables, box: Outbox, address: str) -> None:
         self._address = address
@@ -407,12 +407,12 @@ class Guest:
 
     @property
     def made(self) -> int:
-        """How many tables of this page there are."""
+        """The number of tables made by this page."""
         self._made = [table for table in self._made if self._tables.stands(table)]
         return len(self._made)
 
     def take(self, frame: Mapping[str, Any], own: int) -> None:
-        """Carry a frame out; `own` games has the page besides. RequestError."""
+        """Execute a frame; the page has `own` other games. RequestError."""
         ident = frame.get("id")
         match frames.text(frame, "do", 16):
             case "make":

@@ -1,4 +1,4 @@
-"""What one page watches: its frames `{"t": "run", "do": …}` about runs, their games, charts and matches."""
+"""A page that watches: its frames `{"t": "run", "do": …}` about runs, their games, charts and matches."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .outbox import Outbox
 from .runs import Runs
 
 WATCHED_LIMIT: Final = 4
-"""Runs that one page may watch at once; the oldest gives way."""
+"""Maximum runs that one page may watch at once; beyond that, the oldest is dropped."""
 NAME_LIMIT: Final = 256
 
 
 class Viewer:
-    """A page among the runs. `take` raises RequestError."""
+    """One page's view of runs. `take` raises RequestError."""
 
     def __init__(self, runs: Runs, matches: Matches, box: Outbox) -> None:
         self._runs = runs
@@ -27,7 +27,7 @@ class Viewer:
         self._watching: list[str] = []
 
     async def take(self, frame: Mapping[str, Any]) -> None:
-        """Carry a frame out, and answer it."""
+        """Execute a frame and answer it."""
         answer = await self._carry_out(frame)
         watched = answer.pop("watched", None)
         self._box.put({**answer, "t": "runs", "id": frame.get("id")})

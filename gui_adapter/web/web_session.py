@@ -1,4 +1,4 @@
-"""The session behind a board: besides the lines, its state says what the page needs to know of the rules."""
+"""The session behind a board; its state includes what the page needs to know about the rules."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ QUESTIONS: Final = (
 
 
 class WebSession(Session[Voice]):
-    """A session of one page, or of a table. `left` is when its page went away, None while there is one; `kept` for how
-    many seconds it then waits, None for as long as the site says."""
+    """A session of a page or a table. `left` is the time when its page went away, None while there is one; `kept` is
+    the number of seconds that it then waits, None for the site's default."""
 
     def __init__(self, wanted: Wanted, sid: str, policy: Policy, recording: Recording | None) -> None:
         super().__init__(wanted, sid, policy, lambda facts: Voice(sid, facts), recording)
         self.left: float | None = None
         self.kept: float | None = None
         self.address = ""
-        """Where the page was that opened it."""
+        """The address of the page that opened it."""
         self.opening: asyncio.Task[None] | None = None
         self._rules_of: object = None
         self._special: Mapping[str, str] = {}
 
     async def facts(self) -> Mapping[str, Any]:
-        """The state: as any session's, and legal moves with what they capture, special squares, the outcome."""
+        """The state: that of any session, plus legal moves with their captures, special squares, and the outcome."""
         if not self.begun:
             return {}
         while True:
@@ -50,7 +50,7 @@ class WebSession(Session[Voice]):
             answers = await self._questions.ask(self.engine, *QUESTIONS, *(("rules",) if asks_rules else ()))
             if len(answers) < len(QUESTIONS):
                 return {}
-            # Another variant that was chosen meanwhile has other squares: nobody sees these on its board.
+            # If another variant was chosen meanwhile, these squares would be wrong on its board.
             if self.variant is variant:
                 break
         history, fen, side, outcome, reason, captures, moves, *rules = answers
@@ -79,12 +79,12 @@ class WebSession(Session[Voice]):
         }
 
     def leave(self) -> None:
-        """Its page has gone."""
+        """The page has gone away."""
         self.outgoing.box = None
         self.left = time.monotonic()
 
 
 def legal_move(word: str) -> dict[str, Any]:
-    """A word of `moves verbose` (`d3a3xa2`) as the page reads it: the move and the squares that it captures."""
+    """A word of `moves verbose` (`d3a3xa2`) in the form for pages: the move and the squares that it captures."""
     move, *taken = word.split("x")
     return {"m": move, "x": taken}

@@ -1,8 +1,8 @@
 """The process that knows the rules for pages: requests on standard input, answers on standard output, as lines of JSON.
 
-It proves what is right in a puzzle, and finds the positions of lessons. It is a process of its own because a proof may
-take a second and its kernels hundreds of megabytes; it ends with its input. Nothing is kept between requests but what
-has been proven.
+It proves which moves of a puzzle are right, and finds the positions of lessons. It is a separate process because a
+proof may take a second and its kernels hundreds of megabytes; it ends with its input. Between requests it only keeps
+proven results.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from hnefi.engine.solving.proof import Prover
 
 PROVERS: Final = 4
-"""Variants whose tables (16 MiB each) are kept, the latest."""
+"""The number of recent variants whose tables (16 MiB each) are kept."""
 
 
 class Worker:
-    """Answers requests: about a `puzzle` (its id, the moves that were right so far, what to do), or for the `lesson` of
-    a variant."""
+    """Answers requests about a `puzzle` (its id, the correct moves so far, what to do) or for the `lesson` of a
+    variant."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._entries = {entry.id: entry for entry in entries}

@@ -1,4 +1,4 @@
-"""Rule sets that people make up: every switch as a control, what the rules say to it, and how it is written down."""
+"""Custom rule sets: every switch as a control, checks by the rules, and the notation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def offer() -> dict[str, Any]:
         if switch.name in GROUPS:
             groups.append({"title": GROUPS[switch.name], "switches": []})
         if switch.kind == "size":
-            continue  # that of the board that is drawn
+            continue  # this follows from the board that is drawn
         words = list(PIECE_WORDS) if switch.kind == "pieces" else list(switch.words)
         groups[-1]["switches"].append(
             {
@@ -57,7 +57,7 @@ def offer() -> dict[str, Any]:
 
 
 class Wrong(ValueError):
-    """What cannot be rules: the control at which it shows, and the reason."""
+    """Impossible rules: the control that is wrong, and the reason."""
 
     def __init__(self, control: str, reason: str) -> None:
         super().__init__(reason)
@@ -65,10 +65,11 @@ class Wrong(ValueError):
 
 
 def made(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """The `rules` in answer to a `rules`: a `variant` by its name, or that of `words`, of `toml` or of `name`, `start`
-    and `switches`.
+    """The `rules` frame in answer to a `rules` frame, which gives a `variant` by name, or rules as `words`, as `toml`,
+    or as `name`, `start` and `switches`.
 
-    Rules that cannot be have the `control` that is wrong and the reason instead. FrameError for what asks for nothing.
+    For impossible rules the answer has the `control` that is wrong and the reason. FrameError if the frame has
+    no rules.
     """
     ident = frame.get("id")
     try:
@@ -99,7 +100,7 @@ def made(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own(variant: Variant) -> dict[str, Any]:
-    """A variant that is not shipped, as the page has to know it; `words` are its rules for the engine."""
+    """What the page has to know about a variant that is not shipped; `words` are its rules for the engine."""
     return {**catalogue.described(variant, players.everything()), "words": variants.as_words(variant)}
 
 
