@@ -28,18 +28,18 @@ from hnefi.protocol.hosts.tail import Tail
 from .command import parser
 
 PAUSE = 0.2
-"""Seconds between two looks at the live file: no document is published more often."""
+"""Seconds between two reads of the live file, and so between two versions of a document."""
 LOOK = 2.0
-"""Seconds between two looks at the run's other files."""
+"""Seconds between two reads of the run's other files."""
 LEFTOVERS = 10.0
-"""So many seconds after its subscription a client has all that a broker retained, on however busy a machine."""
+"""Seconds after which a new subscriber has received all retained messages, even on a busy machine."""
 DOCUMENT_LIMIT = 512 * 1024
 """Larger documents are not published: many brokers refuse them."""
 MISSING, FAILED = 2, 3
 
 
 class Publisher:
-    """Publishes one run until it has ended and its last games have been taken away."""
+    """Publishes one run until it has ended and its last games have been removed."""
 
     def __init__(self, folder: Folder, run: str, way: Access, *, keep: float = KEEP) -> None:
         self.picture = Picture(keep=keep)
@@ -49,7 +49,7 @@ class Publisher:
         self._about = describe(folder.config(), folder.path.name, run)
         self._tail = Tail(folder.path / LIVE)
         self._ending = ""
-        # Whoever comes late learns from it that nobody tells any more what happens.
+        # Tells late viewers that the run is no longer being published.
         offline = json.dumps({**self._about, "state": "unknown", "publisher": "offline"}).encode()
         self.link = Link(
             way, f"arena-{run}", will=Will(topics.arena_meta(run), offline), on_up=self._show_all
@@ -58,7 +58,7 @@ class Publisher:
         self._told: set[str] = set()
 
     async def work(self, asked: asyncio.Event) -> None:
-        """Until the end of the run, or until it is `asked` to end. LinkError if the broker refuses us."""
+        """Publish until the end of the run, or until `asked` is set. LinkError if the broker refuses us."""
         async with self.link:
             telling = asyncio.create_task(self._tell())
             waiting = asyncio.create_task(asked.wait())
@@ -67,7 +67,7 @@ class Publisher:
             try:
                 await asyncio.wait([telling, waiting, ended], return_when=asyncio.FIRST_COMPLETED)
             finally:
-                # A broker that hangs does not hold us either.
+                # Not even a broker that hangs can keep us from ending.
                 for task in (telling, waiting, ended, tidying):
                     task.cancel()
                 await asyncio.wait([telling, waiting, ended, tidying])
@@ -79,7 +79,7 @@ class Publisher:
             await self._say_goodbye()
 
     async def _tell(self) -> None:
-        """Everything, as it happens; returns when the run has ended and its games have been taken away."""
+        """Publish everything as it happens; returns when the run has ended and its games have been removed."""
         looked = -LOOK
         while True:
             more = self._read()
@@ -105,7 +105,7 @@ class Publisher:
         summary = self._folder.summary()
         if summary is not None:
             self._ending = str(table(summary, "state").get("ending") or "ended")
-            # A command for its administrator, with a path of this machine.
+            # A command for the administrator that contains a local path.
             table(summary, "facts").pop("command", None)
             if len(json.dumps(summary)) <= DOCUMENT_LIMIT:
                 self._show("standings", summary)
@@ -120,11 +120,11 @@ class Publisher:
             self.picture.show(topic, document)
 
     async def _show_all(self) -> None:
-        """A broker that was gone may have forgotten everything."""
+        """Publish everything again, because a broker that was gone may have lost it."""
         self._again = True
 
     async def _publish(self) -> None:
-        """What has changed; what does not reach the broker is published after the next connection."""
+        """Publish what has changed; what does not reach the broker is published after the next connection."""
         if not self.link.up:
             return
         if self._again:
@@ -143,12 +143,12 @@ class Publisher:
                 self.picture.changed.pop(topic)
 
     async def _take_leftovers(self) -> None:
-        """Take away the games of a publisher of the same run that could not do so itself."""
+        """Remove the games of an earlier publisher of the same run that could not do so itself."""
         found: asyncio.Queue[str] = asyncio.Queue()
         prefix = self._topic("")
 
         def note(message: Message) -> None:
-            # What we have told ourselves may be given to us too.
+            # We may also receive our own messages.
             if message.retain and message.payload and message.topic.removeprefix(prefix) not in self._told:
                 found.put_nowait(message.topic)
 
@@ -164,7 +164,7 @@ class Publisher:
         await self.link.unsubscribe(everything)
 
     async def _say_goodbye(self) -> None:
-        """Nothing that seems to go on stays behind."""
+        """Leave nothing behind that looks like a running game."""
         for name in self.picture.games:
             self.picture.drop(name)
         state = self._ending or "unknown"
@@ -214,7 +214,7 @@ def main(argv: list[str]) -> int:
         run = topics.level(arguments.name, "--name") if arguments.name else topics.slug(path.resolve().name)
     except ValueError as error:
         options.error(str(error))
-    # The games have the processor first.
+    # The games take precedence on the processor.
     with contextlib.suppress(OSError):
         os.nice(5)
     try:

@@ -43,7 +43,7 @@ MESSAGES = 5000
 AT_ONCE = 100
 """Messages that one client publishes without waiting for the broker."""
 BESIDE = 0.02
-"""Seconds between the questions of who shares the service with somebody who floods."""
+"""Seconds between the questions of the user who shares the service with a flooding one."""
 MEMORY_GO = "go movetime 1000"
 SOAK_END = 20.0
 """Seconds that the end of an interrupted soak may take; `--help` says so."""
@@ -55,11 +55,11 @@ POUR = "import asyncio, sys; from hnefi.gui_adapter.mqtt.bench import pour; asyn
 
 
 class BenchFailed(Exception):
-    """Nothing can be measured; the text is a sentence for people."""
+    """Nothing can be measured; the text is a sentence for the user."""
 
 
 class _Child(Listener):
-    """A program of ours as a process: `ready` when it has said so, or has ended."""
+    """One of our programs as a process; `ready` is set when it reports so, or when it has ended."""
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
@@ -78,7 +78,7 @@ class _Child(Listener):
     async def start(cls, what: str, program: str, *words: str) -> _Child:
         child = cls()
         child.process = await Process.start([sys.executable, "-c", program, *words], child)
-        # No deadline: it may have to compile, and gives itself up where its engine or its broker hangs.
+        # No deadline: it may have to compile, and it gives up by itself if its engine or broker hangs.
         await child.ready.wait()
         if child.ended.is_set():
             said = child.process.error_tail().strip().splitlines()
@@ -87,7 +87,7 @@ class _Child(Listener):
         return child
 
     async def stop(self) -> float:
-        """Seconds until it had ended."""
+        """End it; returns the seconds this took."""
         began = time.monotonic()
         if self.process.exit is None:
             os.kill(self.process.pid, signal.SIGTERM)
@@ -104,7 +104,7 @@ async def serve(url: str, eid: str, sessions: int) -> _Child:
 
 
 async def pour(url: str, user: str, topic: str, number: str, payload: str) -> None:
-    """Be the program that floods: as `user`, that many messages as fast as the broker takes them."""
+    """The flooding program: publish `number` messages as `user`, as fast as the broker accepts them."""
     async with Link(Access(parse_url(url), user=user), "bench-flood") as link:
         print("ready", flush=True)
         with contextlib.suppress(Offline):
@@ -114,16 +114,16 @@ async def pour(url: str, user: str, topic: str, number: str, payload: str) -> No
 
 @dataclass(slots=True)
 class Rows:
-    """The table: what, its figure."""
+    """The table: names and figures."""
 
     rows: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, what: str, figure: str) -> None:
-        """One more row."""
+        """Add a row."""
         self.rows.append((what, figure))
 
     def times(self, what: str, seconds: Sequence[float]) -> None:
-        """Median and slowest in ms."""
+        """Add a row with the median and the slowest time in ms."""
         middle, worst = 1000 * statistics.median(seconds), 1000 * max(seconds)
         self.add(what, f"median {middle:.1f} ms, slowest {worst:.1f} ms ({len(seconds)})")
 
@@ -133,7 +133,7 @@ class Rows:
 
 
 async def latencies(remote: Remote, eid: str, variant: str, rows: Rows) -> None:
-    """One session and what its client waits for."""
+    """Measure the waiting times of the client of one session."""
     opened = []
     for _ in range(3):
         began = time.perf_counter()
@@ -170,7 +170,7 @@ async def latencies(remote: Remote, eid: str, variant: str, rows: Rows) -> None:
 
 
 async def throughput(way: Access, rows: Rows) -> None:
-    """Messages through the broker alone, from one client to another."""
+    """Measure messages from one client to another through the broker alone."""
     count, all_here = 0, asyncio.Event()
 
     def take(_message: Message) -> None:
@@ -196,7 +196,7 @@ async def throughput(way: Access, rows: Rows) -> None:
 
 
 async def flood(way: Access, remote: Remote, eid: str, variant: str, number: int, rows: Rows) -> None:
-    """What one user waits for a `ping` while another one floods the service from a process of their own."""
+    """Measure how long one user waits for a `ping` while another floods the service from a separate process."""
 
     async def ping() -> float:
         began = time.perf_counter()
@@ -228,7 +228,7 @@ async def flood(way: Access, remote: Remote, eid: str, variant: str, number: int
 
 
 async def memory(remote: Remote, eid: str, variant: str, service: int, rows: Rows) -> None:
-    """What sessions that have searched for a second take."""
+    """Measure the memory of sessions that have searched for a second."""
     sessions = [await remote.open(eid, variant=variant) for _ in range(4)]
     await asyncio.gather(*(session.best_move(MEMORY_GO) for session in sessions))
     found = [resident(process) for process in engines(service)]
@@ -244,7 +244,7 @@ async def memory(remote: Remote, eid: str, variant: str, service: int, rows: Row
 
 
 async def bench(arguments: argparse.Namespace, asked: Asked, say: Callable[[str], None], rows: Rows) -> None:
-    """Everything that was asked for, into `rows`; what is there by then, if we are asked to end."""
+    """Measure everything requested into `rows`; after an interrupt it has what was measured by then."""
     broker = await asked.unless(brokers.provide(arguments.broker))
     if broker is None:
         return
@@ -280,7 +280,7 @@ async def _measure(
     eid: str,
     service: _Child,
 ) -> None:
-    """What a service shows its clients; at the end it is stopped."""
+    """Measure a service from its clients' side; stops it at the end."""
     observer = Observer()
     seen: set[tuple[int, str]] = set()
 
@@ -306,7 +306,7 @@ async def _measure(
             pace = Pace(arguments.movetime, arguments.pause)
             soak = Soak(remote, eid, arguments.variant, service.process.pid, say, pace)
             began = time.monotonic()
-            # Interrupted it still says what it has seen, when the searches that run have answered.
+            # After an interrupt it still reports its results once the running searches have answered.
             asked.limit = SOAK_END
             await soak.run(arguments.sessions, seconds, asked)
             seen = soak.engines

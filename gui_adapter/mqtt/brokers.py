@@ -1,7 +1,7 @@
 """The broker for the service: one that the user names, Mosquitto as a child process, or amqtt within this process.
 
-`provide` finds one and says where it listens. A broker that is started here is bound to 127.0.0.1, accepts everybody on
-this machine, stores nothing on disk and ends with this process, however that ends. If you want users, rights or other
+`provide` finds one and says where it listens. A broker started here is bound to 127.0.0.1, accepts everybody on this
+machine, stores nothing on disk and ends with this process in any case. If you want users, access rights or other
 machines, run your own broker and name it (docs/mqtt.md).
 """
 
@@ -34,25 +34,25 @@ HOST = "127.0.0.1"
 PORT = 1883
 """MQTT's own port; taken if it is free."""
 NEIGHBOURS = 10
-"""So many ports behind it are tried where it is not, before any other: what stands next to it is found again."""
+"""The number of next ports to try if it is taken, before any other, because a nearby port is easier to find again."""
 START = 10.0
-"""A broker must accept connections this many seconds after its start."""
+"""Seconds within which a started broker must accept connections."""
 ATTEMPTS = 3
-"""How often another port is tried when somebody takes it before us."""
+"""Attempts with another port if somebody takes it before us."""
 SYSTEM_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/sbin", "/opt/homebrew/sbin")
-"""Where Mosquitto lies on many systems without being on an ordinary user's PATH."""
+"""Folders with Mosquitto on many systems that are not on an ordinary user's PATH."""
 RATE = 400.0
-"""Messages a second that the embedded broker takes of one user: less than a service, so that none is lost to that."""
+"""Messages per second that the embedded broker accepts from one user: fewer than a service, which so drops none."""
 QUEUED = 10_000
-"""Messages that may wait in a broker of ours, in Mosquitto for one client, in the embedded one of one client."""
+"""Messages that may wait in our brokers: for each client in Mosquitto, from each client in the embedded one."""
 PACE = 0.02
-"""Seconds between two looks whether a user who floods may go on."""
+"""Seconds between two checks whether a flooding user may continue."""
 SCHEMES = ("mqtt", "mqtts", "ws", "wss")
 MISSING, FAILED = 2, 3
 
 
 class BrokerError(Exception):
-    """There is no broker; the text is a sentence for people, `status` the exit code that goes with it."""
+    """There is no broker; the text is a sentence for the user, `status` the exit code."""
 
     def __init__(self, text: str, status: int = FAILED) -> None:
         super().__init__(text)
@@ -60,11 +60,11 @@ class BrokerError(Exception):
 
 
 class PortTaken(BrokerError):
-    """Somebody else listens where the broker was to listen."""
+    """Another program is listening on the broker's port."""
 
 
 class Broker:
-    """A broker and where it listens. This one was named by the user: it is neither watched nor ended."""
+    """A broker and its address. This class is for one named by the user, which we neither watch nor end."""
 
     kind = "given"
 
@@ -72,21 +72,21 @@ class Broker:
         self.url = url
         self.ws_url = ws_url
         self.pid = pid
-        """The process, where the broker is a child of ours."""
+        """The process id if the broker is our child."""
         self.note = ""
-        """Why it does not listen where everybody looks for it, as a sentence; empty where it does."""
+        """A sentence about why it is not on the usual port; empty if it is."""
 
     async def ended(self) -> str:
-        """Returns when a broker that was started here has ended by itself, with a sentence that says how."""
+        """Returns when a broker started here has ended by itself, with a sentence that says how."""
         await asyncio.Event().wait()
         return ""
 
     async def close(self) -> None:
-        """End what was started here."""
+        """End the broker if it was started here."""
 
 
 class Mosquitto(Broker):
-    """Mosquitto as a child: on Linux it dies with us even if we are killed."""
+    """Mosquitto as a child process; on Linux it ends with us even if we are killed."""
 
     kind = "mosquitto"
 
@@ -95,7 +95,7 @@ class Mosquitto(Broker):
         self._process = process
 
     async def ended(self) -> str:
-        """Returns why, once the process has ended."""
+        """Returns the reason once the process has ended."""
         while await self._process.wait(3600.0) is None:
             pass
         return _end_of(self._process)
@@ -115,8 +115,8 @@ class Amqtt(Broker):
         self._embedded = embedded
 
     async def close(self) -> None:
-        """Shut it down, for two seconds at most."""
-        # It goes away anyhow, and on its way out it hurts nobody.
+        """Shut it down within at most two seconds."""
+        # It goes away in any case, so errors during the shutdown do no harm.
         with contextlib.suppress(Exception):
             async with asyncio.timeout(2.0):
                 await self._embedded.shutdown()
@@ -129,10 +129,10 @@ async def provide(
     ws_port: int = 0,
     environment: Mapping[str, str] = os.environ,
 ) -> Broker:
-    """The broker that `wanted` means: a URL, `mosquitto`, `amqtt`, or `auto`.
+    """The broker that `wanted` names: a URL, `mosquitto`, `amqtt`, or `auto`.
 
-    `auto` takes the URL in HNEFI_BROKER, else starts Mosquitto if it is found, else amqtt. Without `port` it is 1883
-    if free, else another one near it, and then the broker's `note` says so; with `ws_port` there is a second door
+    `auto` uses the URL in HNEFI_BROKER, else starts Mosquitto if it is installed, else amqtt. Without `port` it listens
+    on 1883 if that is free, else on a port near it, which the broker's `note` then says; with `ws_port` it also listens
     there for WebSockets. Raises BrokerError.
     """
     named = environment.get("HNEFI_BROKER", "").strip() if wanted == "auto" else ""
@@ -171,22 +171,22 @@ async def provide(
 
 
 def find_mosquitto(environment: Mapping[str, str] = os.environ) -> str | None:
-    """The program's path, also where the system keeps what is not on everybody's PATH; None if it is not installed."""
+    """The program's path, also in system folders outside an ordinary PATH; None if it is not installed."""
     path = environment.get("PATH", os.defpath)
     return shutil.which("mosquitto", path=os.pathsep.join([path, *SYSTEM_FOLDERS]))
 
 
 def mosquitto_config(port: int, ws_port: int = 0) -> str:
-    """The configuration of a Mosquitto of our own."""
+    """The configuration for our own Mosquitto."""
     doors = [f"listener {port} {HOST}"]
     if ws_port:
-        # Without the domain Mosquitto 2.0 overlooks the address here and listens to the whole network.
+        # Without the domain Mosquitto 2.0 ignores the address here and listens to the whole network.
         doors += [f"listener {ws_port} {HOST}", "socket_domain ipv4", "protocol websockets"]
     lines = [
         "per_listener_settings false",
         *doors,
         "allow_anonymous true",
-        # Without it short answers wait up to 44 ms for the acknowledgement of the ones before.
+        # Without it short answers wait up to 44 ms for the acknowledgement of earlier ones.
         "set_tcp_nodelay true",
         "max_inflight_messages 100",
         f"max_queued_messages {QUEUED}",
@@ -194,7 +194,7 @@ def mosquitto_config(port: int, ws_port: int = 0) -> str:
         "persistence false",
         "log_dest stderr",
         "log_type error",
-        # Started as root it would become another user, and then Linux forgets that it has to die with us.
+        # Started as root it would change its user, and then Linux no longer ends it with us.
         *(["user root"] if os.geteuid() == 0 else []),
     ]
     return "\n".join([*lines, ""])
@@ -205,7 +205,7 @@ def amqtt_config(port: int, ws_port: int = 0) -> dict[str, Any]:
     listeners = {"default": {"type": "tcp", "bind": f"{HOST}:{port}"}}
     if ws_port:
         listeners["websocket"] = {"type": "ws", "bind": f"{HOST}:{ws_port}"}
-    # Without a plugin for topics amqtt never waits while it goes through its subscriptions, so none is lost.
+    # Without a plugin for topics amqtt never yields while it iterates over its subscriptions, so it misses none.
     plugins = {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}}
     return {"listeners": listeners, "plugins": plugins}
 
@@ -215,7 +215,7 @@ def _urls(port: int, ws_port: int) -> tuple[str, str]:
 
 
 def _free_port(attempt: int) -> int:
-    """1883 or the next one on which nobody listens, else one that the system gives, as from the second attempt on."""
+    """1883 or the next free port; if there is none, and from the second attempt, a port chosen by the system."""
     near = () if attempt else range(PORT, min(PORT + NEIGHBOURS, 65_535) + 1)
     for port in (*near, 0):
         with socket.socket() as trial:
@@ -228,7 +228,7 @@ def _free_port(attempt: int) -> int:
 
 async def _mosquitto(program: str, port: int, ws_port: int) -> Broker:
     for door in filter(None, (port, ws_port)):
-        # Mosquitto would say so too, but as one of several reasons to end with status 1.
+        # Mosquitto would fail, too, but with status 1, which has several meanings.
         _require_free(door)
     folder = Path(tempfile.mkdtemp(prefix="hnefi-mosquitto-"))
     try:
@@ -245,13 +245,13 @@ async def _mosquitto(program: str, port: int, ws_port: int) -> Broker:
             process.kill()
             raise
     finally:
-        # It has read it.
+        # It has read its configuration by now.
         shutil.rmtree(folder, ignore_errors=True)
     return Mosquitto(process, port, ws_port)
 
 
 async def _accepting(process: Process, port: int) -> None:
-    """Returns when somebody can connect; BrokerError if the process ends before, or takes too long."""
+    """Returns when the broker accepts connections; BrokerError if the process ends first or takes too long."""
     deadline = asyncio.get_running_loop().time() + START
     while asyncio.get_running_loop().time() < deadline:
         if process.exit is not None:
@@ -293,16 +293,16 @@ async def _amqtt(port: int, ws_port: int) -> Broker:
         ) from None
     import logging
 
-    # It logs what strangers send as it came, and reports every lost connection as an error.
+    # It logs unfiltered data from strangers, and reports every lost connection as an error.
     for name in ("amqtt", "transitions", "websockets"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     for door in filter(None, (port, ws_port)):
         _require_free(door)
 
     class Paced(Embedded):  # type: ignore[misc]
-        """Each client has a task of its own: who floods waits in it, and what others send goes past.
+        """Slows down flooding clients: each client has its own task, which waits, while messages of others pass.
 
-        Without that all that has come is handed on in one row, a millisecond or two each.
+        Otherwise all received messages would be passed on in one go, at a millisecond or two each.
         """
 
         async def _handle_message_delivery(
@@ -313,7 +313,7 @@ async def _amqtt(port: int, ws_port: int) -> Broker:
             if topic.endswith("/in") or "/req/" in topic:
                 while not rates.admit(topic, len(message.data or b"")):
                     if client_session.delivered_message_queue.qsize() > QUEUED:
-                        # It is acknowledged as soon as it is read, so that waiting alone would hold nobody back.
+                        # Messages are acknowledged as soon as they are read, so waiting alone would stop nobody.
                         return True
                     await asyncio.sleep(PACE)
             return bool(await super()._handle_message_delivery(client_session, handler, wait_deliver))
@@ -323,7 +323,7 @@ async def _amqtt(port: int, ws_port: int) -> Broker:
         embedded = Paced(amqtt_config(port, ws_port))
         await embedded.start()
     except Exception as error:  # noqa: BLE001
-        # Its own exceptions hold those of its plugins and listeners; all mean that it does not stand.
+        # Its exceptions wrap those of its plugins and listeners; all mean that it has not started.
         raise BrokerError(f"the embedded broker cannot start: {shorten(str(error), 200)}") from None
     return Amqtt(embedded, port, ws_port)
 
@@ -364,7 +364,7 @@ def main(argv: list[str]) -> int:
 
 
 async def _serve(asked: Asked, wanted: str, port: int | None, ws_port: int) -> int:
-    # The variable names a broker of somebody else's; who asks for one of their own is not sent there.
+    # The variable names somebody else's broker, which is not what this command is for.
     environment = {name: value for name, value in os.environ.items() if name != "HNEFI_BROKER"}
     broker = await asked.unless(provide(wanted, port=port, ws_port=ws_port, environment=environment))
     if broker is None:

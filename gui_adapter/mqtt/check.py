@@ -27,11 +27,11 @@ from .command import parser
 
 ECHOES = 20
 SLOW_MS = 20.0
-"""A round trip on one machine that takes longer waits for something."""
+"""Milliseconds above which a round trip on one machine must be waiting for something."""
 ANSWER = 5.0
-"""What has not arrived after so many seconds does not arrive."""
+"""Seconds to wait for a message before it counts as lost."""
 QUIET = 0.3
-"""So long we listen where nothing may arrive, once it is known that other messages do."""
+"""Seconds to listen where nothing may arrive, once other messages are known to arrive."""
 LARGE = 64 * 1024
 SHARED = 10
 NOBODY = "hnefi-check"
@@ -46,7 +46,7 @@ NO_SHARE = "shared subscriptions are granted but deliver nothing: --pool does no
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One thing that was tried: `passed` is None where it could not be, or where it is only told."""
+    """One test; `passed` is None if it was impossible, or if it is only information."""
 
     name: str
     passed: bool | None
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came out. `median_ms` is of a QoS 1 round trip, None where none came back."""
+    """The results. `median_ms` is that of a QoS 1 round trip, None if no message came back."""
 
     rows: tuple[Row, ...]
     version: int
@@ -65,17 +65,17 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether the broker did all that a service needs."""
+        """Whether the broker can do everything that a service needs."""
         return all(row.passed is not False for row in self.rows)
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences about what works, but not as it should."""
+        """Sentences about things that work, but not as they should."""
         return [row.warning for row in self.rows if row.warning]
 
 
 class Inbox:
-    """What a subscription has brought."""
+    """The messages of a subscription."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -86,7 +86,7 @@ class Inbox:
         self._news.set()
 
     async def wait(self, wanted: Callable[[Message], bool], seconds: float | None = None) -> Message | None:
-        """The first message that is `wanted`, None if there is none in time (`ANSWER`)."""
+        """The first message for which `wanted` is true; None if none arrives in time (`ANSWER`)."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ANSWER if seconds is None else seconds):
                 while True:
@@ -99,11 +99,12 @@ class Inbox:
 
 
 async def check(way: Access, other: Access | None = None) -> Report:
-    """Everything. `other` logs in as a user who must not see what belongs to others. LinkError: no connection."""
+    """Run all tests. `other` logs in as a user who must not see other users' sessions. LinkError without a
+    connection."""
     async with _trial(way) as trial:
         rows = [trial.connection, await trial.echoes()]
         if rows[-1].passed is False:
-            # Nothing else could be heard either.
+            # No other test could receive anything either.
             return Report(tuple(rows), trial.link.version, None, False)
         rows += [await trial.retained(), await trial.will()]
         shared = await trial.shared()
@@ -114,7 +115,7 @@ async def check(way: Access, other: Access | None = None) -> Report:
 
 
 async def short_check(way: Access) -> Report:
-    """What a service wants to know at its start: how fast the broker is, and whether it can share."""
+    """The tests for the start of a service: the broker's speed, and shared subscriptions."""
     async with _trial(way) as trial:
         rows = [trial.connection, await trial.echoes()]
         shared = await trial.shared()
@@ -122,7 +123,7 @@ async def short_check(way: Access) -> Report:
 
 
 class _Trial:
-    """The tests, on topics of their own."""
+    """The tests, on separate topics."""
 
     def __init__(self, way: Access, link: Link, connect_ms: float) -> None:
         self.way = way
@@ -134,14 +135,14 @@ class _Trial:
         self._user = way.login or GUEST
 
     def _topic(self, leaf: str) -> str:
-        """A topic of a session: the service may write and read it, and nobody else who has to respect rights.
+        """A topic of a session: with access rights in force, only the service may write and read it.
 
-        The session belongs to no user, so that no user who listens to what is theirs hears of our tests.
+        The session belongs to no user, so that no user receives our tests.
         """
         return topics.session(NOBODY, self._name, leaf)
 
     async def echoes(self) -> Row:
-        """To another client and back: where acknowledgements are waited for, only that shows it."""
+        """Round trips to another client: only these show whether something waits for acknowledgements."""
         inbox, times = Inbox(), []
         there, back = self._topic("info"), self._topic("out")
         answers: set[asyncio.Task[None]] = set()
@@ -178,7 +179,7 @@ class _Trial:
         )
 
     async def retained(self) -> Row:
-        """Set, seen by a late joiner, cleared, seen no more."""
+        """Retained messages: set, received by a late subscriber, cleared, no longer received."""
         name, topic = "retained messages", self._topic("state")
         try:
             await self.link.publish(topic, b"here", retain=True)
@@ -198,7 +199,7 @@ class _Trial:
             return await inbox.wait(lambda message: message.retain and bool(message.payload), seconds)
 
     async def will(self) -> Row:
-        """A client that vanishes is reported: in 3.1.1, where the broker does not wait."""
+        """The last will of a client that vanishes; with MQTT 3.1.1, where the broker does not delay it."""
         inbox, topic = Inbox(), self._topic("info")
         try:
             await self.link.subscribe(topic, inbox)
@@ -217,7 +218,7 @@ class _Trial:
         return Row("last will", True, f"published {took:.0f} ms after the connection was cut")
 
     async def shared(self) -> Row:
-        """Two subscribers of one group get each message once between them, or the broker only says so."""
+        """Shared subscriptions: two subscribers of a group get each message once, or the broker only claims that."""
         name, topic = "shared subscriptions", self._topic("in")
         inboxes = [Inbox(), Inbox()]
         try:
@@ -226,7 +227,7 @@ class _Trial:
                     member = await stack.enter_async_context(Link(self.way, "check-share"))
                     await member.subscribe(f"$share/{self._name}/{topic}", inbox)
                 for number in range(SHARED):
-                    # A comment, should a service listen.
+                    # A comment, in case a service is listening.
                     await self.link.publish(topic, f"# {number}")
                 until = time.monotonic() + QUIET
                 while time.monotonic() < until and sum(len(inbox.messages) for inbox in inboxes) < SHARED:
@@ -242,7 +243,7 @@ class _Trial:
         return Row(name, True, f"each of {SHARED} messages once ({parts})")
 
     async def large(self) -> Row:
-        # Text, for those who listen to everything at a terminal; and no broker could shorten it.
+        # Text, for people who watch all topics on a terminal; random, so that no broker could compress it.
         inbox, topic, payload = Inbox(), self._topic("out"), secrets.token_hex(LARGE // 2).encode()
         try:
             await self.link.subscribe(topic, inbox)
@@ -254,7 +255,7 @@ class _Trial:
         return Row("64 KiB message", found is not None, "delivered whole" if found else "did not arrive")
 
     async def engines(self) -> Row:
-        """Who is there: nothing that could fail."""
+        """Lists services; this cannot fail."""
         inbox = Inbox()
         with contextlib.suppress(LinkError):
             await self.link.subscribe(topics.status(topics.ANY), inbox)
@@ -264,7 +265,7 @@ class _Trial:
         return Row("engines", None, ", ".join(names[:20]) or "none")
 
     async def foreign(self, other: Access) -> Row:
-        """A user hears nothing of another user's session, while others do."""
+        """A user receives nothing from another user's session, while others do."""
         name, topic = f"rights of {other.login or GUEST}", self._topic("out")
         wildcard, direct, control = Inbox(), Inbox(), Inbox()
         try:

@@ -1,4 +1,4 @@
-"""A session for a client of the broker: who owns it, and what is published about it."""
+"""A session for a client of the broker: its owner, and what is published about it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class ClientSession(Session[Outgoing]):
         self.user = request.user
 
     def hear(self, message: Message) -> None:
-        """A message from the broker; one that it has kept is old."""
+        """Handle a message from the broker; a retained one is old and ignored."""
         if not message.retain:
             self.receive(message.payload)
 
     def facts_of(self) -> dict[str, Any]:
-        """What the operation `list` says."""
+        """The entry for the operation `list`."""
         return {
             "sid": self.sid,
             "variant": self.variant.name if self.variant else self.request.variant or None,

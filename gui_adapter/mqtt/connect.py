@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from hnefi.protocol.hosts.broker.values import Access
 
 LINE_ROOM = LINE_LIMIT - 24
-"""A longer line has no room in a message, with its number."""
+"""The longest line that fits in a message together with its number."""
 PARTING = 2.0
-"""Seconds that the last answers may take."""
+"""Seconds to wait for the last answers."""
 BROKER_FAILED = 3
 EARLY = 1_024
-"""Lines that may wait for the session; who sends more waits."""
+"""Lines that may wait for the session; reading pauses after that."""
 GREETINGS = frozenset({"uti", "uci", "ugi"})
 EXAMPLES = (
     "mqtt://127.0.0.1 --eid local",
@@ -41,7 +41,7 @@ EXAMPLES = (
 
 
 def main(argv: list[str]) -> int:
-    """Be that engine until `quit` or the end of input; the exit code."""
+    """Act as that engine until `quit` or the end of input; returns the exit code."""
     options = parser(
         "connect",
         "Opens a session at a service behind a broker and acts as an engine on standard input and output: for the\n"
@@ -65,11 +65,11 @@ def main(argv: list[str]) -> int:
         options.error(str(error))
     settings = dict(arguments.option)
     way = access(options, arguments, arguments.url)
-    # Before anything else is loaded: whoever waits for us sees for what.
+    # Before anything else is loaded, so that the caller sees what it is waiting for.
     print(f"info string connecting to {way.address}", flush=True)
     status = Asked().run(lambda asked: _connect(asked, way, arguments, settings))
     sys.stderr.flush()
-    # The thread that reads may hang in a read that only its writer could end.
+    # The reading thread may hang in a read that only the writer could end.
     os._exit(status)
 
 
@@ -120,15 +120,15 @@ async def _converse(wire: _Wire, way: Access, wanted: argparse.Namespace, settin
 
 
 class _Wire:
-    """Between a session and our standard input and output.
+    """Connects a session to our standard input and output.
 
-    Lines that come before there is a session wait for it. Greetings do not: what the service publishes about its engine
-    answers them, and when the engine itself is greeted, nobody needs its answer any more.
+    Lines that arrive before there is a session wait for it. Greetings do not: they are answered with what the service
+    publishes about its engine, and the engine's own answers to them are dropped later.
     """
 
     def __init__(self) -> None:
         self.over = asyncio.Event()
-        """Nobody wants a session any more, before there is one."""
+        """Set if no session is needed any more before there is one."""
         self._loop = asyncio.get_running_loop()
         self._done = asyncio.Event()
         self._searching = False
@@ -139,26 +139,26 @@ class _Wire:
         self._opened = asyncio.Event()
         self._early: deque[str] = deque()
         self._greeted = 0
-        """So many of the first lines that wait are greetings that were answered."""
+        """The number of waiting lines, from the first, that are greetings already answered."""
         self._answered: deque[str] = deque()
-        """The last words of answers that the engine is still to give, and that were given for it."""
+        """The last words of answers that we have given in place of the engine, and that it will give again."""
         threading.Thread(target=self._read, daemon=True).start()
 
     # Before there is a session
 
     def know(self, message: Message) -> None:
-        """What the service says about its engine."""
+        """Receive what the service publishes about its engine."""
         from hnefi.protocol.hosts.bounded_json import decode
 
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-            # Where it says less, or nonsense, the engine answers.
+            # If this is incomplete or nonsense, the engine answers itself.
             about = decode(message.payload)
             self._introduction = _introduction(about)
             self._greetings = GREETINGS.intersection(about["greetings"])
         self._greet()
 
     def _greet(self) -> None:
-        """Answer the greetings that nothing else comes before."""
+        """Answer the greetings that come before all other lines."""
         while self._session is None and self._greeted < len(self._early):
             word = self._early[self._greeted]
             if word not in self._greetings:
@@ -170,13 +170,13 @@ class _Wire:
         self._judge()
 
     def _judge(self) -> None:
-        """Whether anybody still waits for something."""
+        """Set `over` if nobody is waiting for anything any more."""
         nothing = self._deaf or (self._done.is_set() and self._greeted == len(self._early))
         if self._session is None and nothing:
             self.over.set()
 
     async def _take(self, text: str) -> None:
-        """A line from whoever uses us."""
+        """Handle a line from our caller."""
         if self._session is None and len(self._early) < EARLY:
             self._early.append(text)
             self._greet()
@@ -192,7 +192,7 @@ class _Wire:
     # While there is one
 
     async def carry(self, session: RemoteSession) -> None:
-        """Until `quit`, the end of input, the end of the session, or nobody reads us any more."""
+        """Pass on lines until `quit`, the end of input, the end of the session, or until nobody reads our output."""
         self._session = session
         from hnefi.protocol.hosts.broker.remote_session import SessionEnded
 
@@ -206,7 +206,7 @@ class _Wire:
             wait.cancel()
 
     async def finish(self, session: RemoteSession) -> None:
-        """Hear the answers to all that was sent; a search is stopped, as an engine does at its end."""
+        """Wait for the answers to everything sent; a search is stopped, as an engine does at its end."""
         from hnefi.protocol.hosts.broker.remote_session import SessionEnded
 
         with contextlib.suppress(SessionEnded, TimeoutError):
@@ -225,7 +225,7 @@ class _Wire:
         self._write(text)
 
     def thinking(self, text: str) -> None:
-        # What comes late belongs to a search that has been answered.
+        # Late output belongs to a search that has been answered.
         if self._searching:
             self._write(text)
 
@@ -238,7 +238,7 @@ class _Wire:
             self._end()
 
     def _read(self) -> None:
-        """In a thread of its own: a pipe, a file or a terminal can be waited for in one way only."""
+        """Runs in a thread, the only way to wait for pipes, files and terminals alike."""
         splitter = LineSplitter()
         while chunk := os.read(0, 65_536):
             before = splitter.overlong
@@ -257,7 +257,7 @@ class _Wire:
             self._loop.call_soon_threadsafe(what)
 
     def _hand_over(self, line: bytes) -> bool:
-        """False when there is no more to be handed over."""
+        """Pass a line to the event loop; False if no more are wanted."""
         text = line.decode("utf-8", "replace").replace("\r", " ").strip()
         if text == "quit":
             self._tell(self._end)
@@ -269,7 +269,7 @@ class _Wire:
             return True
         try:
             asyncio.run_coroutine_threadsafe(self._take(text), self._loop).result()
-        except Exception:  # noqa: BLE001 - the session or the loop has ended, and says so itself
+        except Exception:  # noqa: BLE001 - the session or the loop has ended and reports that itself
             return False
         return True
 
@@ -283,10 +283,10 @@ class _Wire:
 
 
 def _introduction(about: Mapping[str, Any]) -> list[str]:
-    """How the engine introduces itself, from what its service says about it."""
+    """The engine's introduction, made from what its service publishes about it."""
     lines = [f"id {key} {about[key]}" for key in ("name", "author")]
     for option in about["options"]:
         known = {{"min": "minimum", "max": "maximum"}.get(key, key): value for key, value in option.items()}
         lines.append(Option(**{**known, "values": tuple(known.get("values", ()))}).line())
-    # A name may be anything; a line is one line.
+    # A name may contain line breaks.
     return [" ".join(line.split()) for line in lines]

@@ -1,6 +1,6 @@
 """How much one user may send, so that a flood delays nobody else, and how often the user is notified.
 
-Decided before a message is handled, from its topic and size alone.
+This is decided before a message is handled, only from its topic and size.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from hnefi.protocol.hosts.broker import topics
 BURST = 2.0
 """Seconds of the rate that may come at once."""
 UNIT = 4096
-"""So many bytes of a message count as one message more."""
+"""Bytes of a message that count as one additional message."""
 REQUEST = 5
-"""So many messages a request counts for: each is answered, and nobody has many."""
+"""Messages that a request counts as: each needs an answer, and nobody sends many."""
 USERS = 1024
-"""Of more users than this, those who have been quiet are forgotten."""
+"""Users to remember; beyond that, quiet ones are forgotten."""
 MUTE = 1.0
-"""Seconds for which a session that floods is not listened to, so that the broker throws its lines away, not we."""
+"""Seconds for which we unsubscribe from a flooding session, so that the broker drops its lines instead of us."""
 
 
 class Rates:
-    """`rate` messages a second of each user, and `BURST` seconds of that at once."""
+    """Allows `rate` messages a second from each user, and `BURST` seconds of that at once."""
 
     def __init__(self, rate: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.rate = rate
@@ -41,7 +41,7 @@ class Rates:
         left = min(self._most, left + (now - then) * self.rate)
         cost = min(self._most, (1 + size // UNIT) * (REQUEST if "/req/" in topic else 1))
         if left < cost:
-            # What is refused costs nothing: who goes on flooding is heard again as soon as they pause.
+            # Rejected messages cost nothing, so even a flooding user is heard again after a pause.
             return False
         if user not in self._users and len(self._users) >= USERS:
             self._forget(now)
@@ -49,7 +49,8 @@ class Rates:
         return True
 
     def _forget(self, now: float) -> None:
-        """Who could send a whole burst is as good as unknown; if that is nobody, the one heard of longest ago."""
+        """Forget users who could send a whole burst, because they are treated like new ones; if there are none, the
+        one that has been quiet longest."""
         full = [
             user
             for user, (left, then) in self._users.items()
@@ -60,7 +61,7 @@ class Rates:
 
 
 class Spaced:
-    """Says of each user when it is time to complain again: a flood is not answered by a flood."""
+    """Decides when to complain to a user again: a flood is not answered with a flood."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -68,7 +69,7 @@ class Spaced:
         self._last: dict[str, float] = {}
 
     def due(self, user: str) -> bool:
-        """Whether `user` has heard nothing for so many seconds; from now on they have."""
+        """Whether `user` has had no complaint for the given seconds; if so, one counts as sent now."""
         now = self._clock()
         then = self._last.get(user)
         if then is not None and now - then < self._seconds:

@@ -1,6 +1,6 @@
 """What a session publishes: its lines in order and without loss, its thinking at a readable rate, its state.
 
-Callers only leave their lines here and do not wait; three tasks publish them. A slow or absent broker fills a ring of
+Callers leave their lines here and do not wait; three tasks publish them. A slow or absent broker only fills a ring of
 bounded size and delays nobody.
 """
 
@@ -19,12 +19,12 @@ from hnefi.protocol.hosts.sessions.reports import PAUSE, Reports, ended
 from hnefi.protocol.hosts.sessions.session import Facts
 
 STATE_PAUSE = 0.2
-"""Seconds between two states, at least."""
+"""Minimum seconds between two states."""
 KEPT_MULTIPV = 512
 
 
 class Outgoing:
-    """The publishing half of the session `sid` of `user`. `facts` gives its state, without numbers of lines."""
+    """The publishing half of the session `sid` of `user`. `facts` returns its state without numbers of lines."""
 
     def __init__(self, link: Link, user: str, sid: str, *, numbered: bool, facts: Facts) -> None:
         self._link = link
@@ -56,7 +56,7 @@ class Outgoing:
         return self._ring.last
 
     def say(self, text: str, answers: int = 0) -> None:
-        """A line for `out`; `answers` is the number of the line that it answers."""
+        """Publish a line on `out`; `answers` is the number of the line that it answers."""
         if self._numbered:
             number = self._ring.last + 1
             text = f"#{number}:{answers} {text}" if answers else f"#{number} {text}"
@@ -65,21 +65,21 @@ class Outgoing:
         self._news.set()
 
     def report(self, line: bytes) -> None:
-        """A line of thinking: the newest of each line of play is published now and then."""
+        """Add a report of thinking; the newest for each line of play is published now and then."""
         self._reports.put(line)
 
     def end_reports(self) -> None:
-        """The search is over: its last thinking becomes lines, and nothing of it is published as thinking."""
+        """Publish the last reports of a finished search as lines, and none of them as thinking any more."""
         for line in self._reports.finish():
             self.say(line)
 
     def changed(self, last_in: int) -> None:
-        """The state is another; `last_in` is the number of the last line taken."""
+        """Announce that the state has changed; `last_in` is the number of the last line received."""
         self._last_in = last_in
         self._changed.set()
 
     def resend(self, start: int) -> bool:
-        """Publish the lines from number `start` on once more; False if they are forgotten."""
+        """Publish the lines from number `start` again; False if they are no longer kept."""
         if start < self._ring.first:
             return False
         self._sent = min(self._sent, start - 1)
@@ -87,11 +87,11 @@ class Outgoing:
         return True
 
     async def announce(self) -> None:
-        """Publish the state as it was known last; Offline."""
+        """Publish the last known state; Offline."""
         await self._link.publish(self._state, self._document(), retain=True)
 
     async def flushed(self, timeout: float) -> bool:
-        """Wait until all lines are acknowledged; whether they are."""
+        """Wait until all lines are acknowledged; returns whether they are."""
         if self._sent >= self._ring.last:
             return True
         try:
@@ -136,22 +136,22 @@ class Outgoing:
             if line is None:
                 continue
             if number > asked + 1 and not self._numbered:
-                # Where lines have numbers, these say it.
+                # If lines have numbers, the gap shows in these.
                 number -= 1
                 line = b"info string error %d lines lost" % (number - asked)
             try:
                 await self._link.publish(self._out, line)
             except Offline:
-                # Until the link is up again; then this line comes once more.
+                # Wait until the link is up again, then send this line again.
                 continue
-            # A resend that came meanwhile begins further back.
+            # A resend that was requested meanwhile begins further back.
             if self._sent == asked:
                 self._sent = number
 
     async def _write_reports(self) -> None:
         while True:
             await self._reports.wait()
-            # While the link is down what is new is replaced by what is newer.
+            # While the link is down, only the newest is kept.
             await self._link.wait_up()
             fresh = self._reports.fresh()
             if fresh:

@@ -35,9 +35,9 @@ CODES = (
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that can be understood. `reply` is a topic of `user`, and `correlation` is echoed (MQTT 5).
+    """A valid request. `reply` is a topic of `user`, and `correlation` is echoed (MQTT 5).
 
-    What belongs to another operation than `op` has its default.
+    Fields of operations other than `op` have their defaults.
     """
 
     id: str
@@ -62,7 +62,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A request that cannot be understood, with what is needed to say so."""
+    """An invalid request, with the data for a reply."""
 
     id: str
     reply: str
@@ -71,7 +71,7 @@ class Rejected:
 
 
 def read(message: Message, user: str, variant: str = "") -> Request | Rejected:
-    """The request of `user` in a message; `variant` is that of the pool it came to."""
+    """The request of `user` in a message; `variant` is that of the pool that received it."""
     ident, reply = "", topics.reply(user)
     try:
         document = _document(message.payload)
@@ -83,12 +83,12 @@ def read(message: Message, user: str, variant: str = "") -> Request | Rejected:
 
 
 def success(ident: str, **facts: Any) -> bytes:
-    """The reply to a request that was granted."""
+    """The reply to a granted request."""
     return encode({"id": ident, "ok": True, **facts})
 
 
 def failure(ident: str, error: RequestError) -> bytes:
-    """The reply to one that was not."""
+    """The reply to a rejected request."""
     return encode({"id": ident, "ok": False, "error": {"code": error.code, "text": str(error)}})
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("hnefi.mqtt")
 
 PARTING = 3.0
-"""Seconds for the goodbyes to a broker that hangs, after the sessions have been closed."""
+"""Seconds to disconnect from a broker that hangs, after the sessions have been closed."""
 
 EXAMPLES = (
     "                                   a broker on this machine if there is none, and an engine",
@@ -39,7 +39,8 @@ EXAMPLES = (
 
 
 def main(argv: list[str], verb: str = "serve") -> int:
-    """Serve until SIGINT, SIGTERM or SIGHUP; the exit code. `verb` is how it was called; it may be left out."""
+    """Serve until SIGINT, SIGTERM or SIGHUP; returns the exit code. `verb` is the name of the subcommand, which may be
+    omitted on the command line."""
     options = _parser(verb)
     arguments = options.parse_args(argv)
     try:
@@ -255,7 +256,7 @@ async def _serve(
                 asked.cancel()
 
         def ready() -> None:
-            # From now on there are sessions, which are ended gently.
+            # From now on there may be sessions, which are ended gently.
             ending.limit = DRAIN_LIMIT + PARTING
             print(f"ready {topics.requests(arguments.eid, '<user>')}", flush=True)
             if way.address.scheme == "mqtt" and not way.login:
@@ -281,7 +282,7 @@ async def _learned(service: Service) -> bool:
 
 
 def example(address: Address, eid: str) -> list[str]:
-    """How to try the service from a shell: lines to be pasted as they are."""
+    """Lines to paste into a shell to try the service."""
     at = f"-h {address.host} -p {address.port}"
     root = f"{address.prefix}/" if address.prefix else ""
     replies, out = root + topics.reply(GUEST, "#"), root + topics.session(GUEST, topics.ANY, "out")

@@ -38,22 +38,22 @@ from .requests import Rejected, Request
 LOG = logging.getLogger("hnefi.mqtt.service")
 
 PENDING_PER_USER = 64
-"""Requests of one user that may wait for their replies; more are refused, and of the refusals one a second is said."""
+"""Requests of one user that may wait for replies; more are refused, with at most one message about that per second."""
 PRESENCE_PAUSE = 30.0
 """Seconds from a client's `offline` to the end of its sessions."""
 DRAIN_LIMIT = 5.0
-"""Seconds from the first request to end until it is done in any case."""
+"""Seconds after the first request to end within which the service ends in any case."""
 REPLY_PATIENCE = 30.0
-"""Seconds for which a reply waits for a broker that is gone."""
+"""Seconds that a reply waits for a broker that is gone."""
 SWEEP = 5.0
 COMPILING_PAUSE = 5.0
-"""Seconds between two lines in the log about what one engine compiles."""
+"""Seconds between two lines in the log about one engine's compiling."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a service is. `idle` is in seconds, `rate` are messages a second of one user, games are written to
-    `journal`, `trace` is that of `Link`."""
+    """Settings of a service. `idle` is in seconds, `rate` in messages per second of one user; games are written to
+    `journal`; `trace` is passed to `Link`."""
 
     eid: str
     policy: Policy
@@ -68,14 +68,14 @@ class Settings:
 
 @dataclass(slots=True)
 class Opening:
-    """A session that is being opened for the client `cid`; `unwanted` once it was closed before that."""
+    """A session that is being opened for the client `cid`; `unwanted` if it is closed before it is open."""
 
     cid: str
     unwanted: bool = False
 
 
 class Compiling:
-    """Says in the log what an engine compiles: at once, and then now and then."""
+    """Logs what an engine is compiling: at once, and then now and then."""
 
     def __init__(self, who: str) -> None:
         self._who = who
@@ -124,9 +124,9 @@ class Service:
     async def run(
         self, ending: Awaitable[object], ready: Callable[[], None] | None = None, *, shares: bool = False
     ) -> LinkError | None:
-        """Serve until `ending` comes true, then drain; what ended it otherwise, if the broker refuses us.
+        """Serve until `ending` is set, then drain; if the broker refuses us, returns what ended the service instead.
 
-        `ready` is called when the first connection stands. `shares`: the broker delivers shared subscriptions.
+        `ready` is called after the first connection. `shares`: the broker delivers shared subscriptions.
         EngineError if the engine cannot be started at all.
         """
         await self.learn()
@@ -164,7 +164,7 @@ class Service:
                 lost.cancel()
 
     async def learn(self) -> None:
-        """Start one engine to see what it can do; done by `run` where it has not been done. EngineError."""
+        """Start one engine to see what it can do; `run` does this if it has not been done. EngineError."""
         if self._about:
             return
         policy = self.settings.policy
@@ -204,14 +204,14 @@ class Service:
             await engine.quit()
 
     async def _drain(self) -> None:
-        """Take no more sessions, let searches answer, end; within `DRAIN_LIMIT` and a little."""
+        """Accept no more sessions, let searches answer, and end; takes little more than `DRAIN_LIMIT`."""
         self._draining = True
         LOG.info("draining sessions=%d", len(self.sessions))
         others = list(self._tasks)
         for task in others:
             task.cancel()
         if others:
-            # An engine that was about to be a session's is ended before we are.
+            # Engines that were being started for sessions must end before we do.
             await asyncio.wait(others, timeout=DRAIN_LIMIT - 3.0)
         with contextlib.suppress(Offline, TimeoutError):
             async with asyncio.timeout(1.0):
@@ -260,7 +260,7 @@ class Service:
         }
 
     async def _announce(self) -> None:
-        """After each connection: everything that is retained, before any line of a session."""
+        """After each connection, publish everything retained, before any line of a session."""
         LOG.info(
             "connected broker=%s version=%s id=%s",
             self.link.access.address,
@@ -284,7 +284,7 @@ class Service:
                 await self.link.publish(topics.status(self.settings.eid), self._status(), retain=True)
 
     def _on_status(self, message: Message) -> None:
-        """Somebody says what state we are in: an old will of ours, or another service that has our name."""
+        """Handle a status that is not ours: an old will of ours, or another service with our name."""
         try:
             said = json.loads(message.payload)
             state, instance = said["state"], said["instance"]
@@ -303,7 +303,7 @@ class Service:
     # Floods
 
     def _admit(self, topic: str, size: int) -> bool:
-        """Whether a message is looked at: not if its user sends more than everybody may."""
+        """Whether to handle a message: not if its user sends more than anybody may."""
         if self._rates.admit(topic, size):
             return True
         user = topics.owner(topic)
@@ -312,7 +312,7 @@ class Service:
         return False
 
     async def _refuse(self, topic: str, user: str) -> None:
-        """Say so, and have the broker throw away what still comes, where that concerns nobody else."""
+        """Tell the user, and let the broker drop further messages if that affects nobody else."""
         levels = topic.split("/")
         session = self.sessions.get((user, levels[4])) if levels[2] == "session" else None
         rate = f"more than {self.settings.rate:g} messages a second"
@@ -374,12 +374,12 @@ class Service:
                         return
 
     async def _granted(self, request: Request, payload: bytes) -> bytes | None:
-        """The reply; None if this request has come before and is being worked on."""
+        """Carry out a request and return the reply; None if the same request is already being handled."""
         key = (request.user, payload)
         try:
             match request.op:
                 case "open":
-                    # Delivered twice it must not open two: the same again is answered by the same.
+                    # A request that is delivered twice must not open two sessions: it gets the same answer again.
                     known = self._opened_by.get(key)
                     if known is not None and request.id:
                         return known[1]
@@ -451,7 +451,7 @@ class Service:
 
         lines = topics.session(user, sid, "in")
         try:
-            # First, so that who does not wait for the reply is heard as well.
+            # First, so that lines from clients who do not wait for the reply are received, too.
             await self.link.subscribe(lines, session.hear)
             await session.start()
             self.sessions[user, sid] = session
@@ -482,14 +482,14 @@ class Service:
         self._begin_close(session, reason)
 
     def _begin_close(self, session: ClientSession, reason: str) -> asyncio.Task[None]:
-        """End a session; once begun this is not broken off, so that no engine is left."""
+        """End a session; this always runs to completion, so that no engine is left over."""
         task = asyncio.create_task(self._close_whole(session, reason))
         self._closings.add(task)
         task.add_done_callback(self._closings.discard)
         return task
 
     async def _close(self, session: ClientSession, reason: str) -> int:
-        """End a session; the number of its last line."""
+        """End a session; returns the number of its last line."""
         await asyncio.shield(self._begin_close(session, reason))
         return session.outgoing.last_out
 
@@ -515,7 +515,7 @@ class Service:
     def _on_presence(self, message: Message) -> None:
         said = message.payload.strip()
         if not said:
-            # Who says goodbye leaves no word that is kept; that is not a word either.
+            # An empty message only clears the retained status of a client that has said goodbye.
             return
         levels = message.topic.split("/")
         who = (levels[3], levels[5])
@@ -532,7 +532,7 @@ class Service:
     def _client_gone(self, who: tuple[str, str]) -> None:
         self._presence.pop(who, None)
         if self._opens_for(who):
-            # An engine that compiles for nobody is not yet a session that could be ended.
+            # An engine that is still being started is not yet a session that could be ended.
             self._await_return(who)
         for session in self._of_client(who):
             session.end("its client has gone")
@@ -549,7 +549,7 @@ class Service:
         ]
 
     async def _sweep(self) -> None:
-        """End sessions that nobody uses."""
+        """End unused sessions."""
         while True:
             await asyncio.sleep(min(SWEEP, self.settings.idle / 2))
             now = time.monotonic()
@@ -560,7 +560,7 @@ class Service:
 
 
 async def _greetings(engine: Piped) -> list[str]:
-    """The greetings that it answers."""
+    """The greetings that an engine answers."""
     said: list[bytes] = []
     engine.heard = said.append
     for word in GREETINGS:
@@ -571,7 +571,7 @@ async def _greetings(engine: Piped) -> list[str]:
 
 
 def _option(option: Any) -> dict[str, Any]:
-    """An option as `about` shows it."""
+    """An option in the form used in `about`."""
     shown = {"name": option.name, "type": option.type, "default": option.default}
     if option.type == "spin":
         shown |= {"min": option.minimum, "max": option.maximum}

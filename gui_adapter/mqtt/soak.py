@@ -23,22 +23,22 @@ from hnefi.protocol.hosts.broker.remote_session import LOST, RemoteSession, Sess
 from hnefi.protocol.hosts.sessions.numbering import parse_numbered
 
 SAMPLE = 30.0
-"""Seconds between two looks at memory, and two lines of progress."""
+"""Seconds between two measurements of memory, and between two lines of progress."""
 OPEN_AT_ONCE = 4
 SETTLED = 10.0
-"""Seconds for which the last sessions are waited for until what they leave is counted."""
+"""Seconds to wait for the end of the last sessions before leftovers are counted."""
 
 Table = Callable[[str, str], None]
-"""Takes a row: what, its figure."""
+"""Called with a row: name and figure."""
 PROC = Path("/proc")
 FORK_SERVER = b"hnefi.protocol.fork_server"
 
 
-# What processes take
+# Resources of processes
 
 
 def resident(process: int) -> float:
-    """MiB of a process, pages that it shares with others counted by its share."""
+    """MiB of a process, with shared pages divided among their users."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         for line in (PROC / str(process) / "smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -47,13 +47,13 @@ def resident(process: int) -> float:
 
 
 def engines(service: int) -> list[int]:
-    """The engine processes of a service: its children, and the children of its fork server instead of that."""
+    """The engine processes of a service: its children, with its fork server replaced by that one's children."""
     own = children(service)
     return [engine for child in own for engine in (children(child) if _forks(child) else [child])]
 
 
 def fork_servers(service: int) -> list[int]:
-    """The one that it has, if any."""
+    """The fork server of a service, if any."""
     return [child for child in children(service) if _forks(child)]
 
 
@@ -64,7 +64,7 @@ def _forks(process: int) -> bool:
 
 
 def children(process: int) -> list[int]:
-    """The processes that it started and that still run."""
+    """The running children of a process."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in (PROC / str(process) / "task").iterdir():
@@ -74,39 +74,39 @@ def children(process: int) -> list[int]:
 
 
 def running(process: int) -> bool:
-    """Whether there is such a process."""
+    """Whether a process exists and is running."""
     with contextlib.suppress(OSError, IndexError):
-        # Behind the name, which may hold anything: the state; Z has ended and was not yet fetched.
+        # The state is after the name, which may contain anything; Z has ended but has not been reaped.
         return (PROC / str(process) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
 
 
 def _taken(service: int) -> tuple[list[int], tuple[float, float]]:
-    """The engines of a service, and MiB of the service and of all of them, their fork server included."""
+    """The engines of a service, and MiB of the service and of all engines, including their fork server."""
     found = engines(service)
     return found, (resident(service), sum(map(resident, (*found, *fork_servers(service)))))
 
 
 def born(process: int) -> str:
-    """When it was started, in ticks of the system: another that is given the same number has another."""
+    """The start time of a process in ticks, which distinguishes it from a later one with the same id."""
     with contextlib.suppress(OSError, IndexError):
         return (PROC / str(process) / "stat").read_text().rpartition(")")[2].split()[19]
     return ""
 
 
 def handles(process: int) -> int:
-    """The files, pipes and sockets that it has open."""
+    """The number of files, pipes and sockets that a process has open."""
     with contextlib.suppress(OSError):
         return len(list((PROC / str(process) / "fd").iterdir()))
     return 0
 
 
-# What is played
+# Games
 
 
 @dataclass(slots=True)
 class Observer:
-    """Counts by their numbers the lines of all sessions, apart from the clients that repair what is missing."""
+    """Counts the lines of all sessions by number, independently of the clients, which repair gaps."""
 
     last: dict[str, int] = field(default_factory=dict)
     lines: int = 0
@@ -132,14 +132,14 @@ class Observer:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How each session plays: milliseconds of a move, and seconds between two."""
+    """The pace of a session: milliseconds per move, and seconds between moves."""
 
     movetime: int = 1000
     pause: float = 0.0
 
 
 class Soak:
-    """Many sessions that play games against themselves, for long."""
+    """Many sessions that play games against themselves for a long time."""
 
     def __init__(
         self, remote: Remote, eid: str, variant: str, service: int, say: Callable[[str], None], pace: Pace
@@ -150,10 +150,10 @@ class Soak:
         self.samples: list[tuple[float, float]] = []
         """MiB of the service and of all engines."""
         self.engines: set[tuple[int, str]] = set()
-        """All that there were, by number and start."""
+        """All engines so far, by process id and start time."""
         self.failures: list[str] = []
         self.handles = handles(service)
-        """Of the service, before there is any session."""
+        """Open handles of the service before there is any session."""
         self._remote, self._eid, self._variant, self._service, self._say = remote, eid, variant, service, say
         self._pace = pace
         self._over = asyncio.Event()
@@ -165,7 +165,7 @@ class Soak:
         return f"go movetime {self._pace.movetime}"
 
     async def run(self, number: int, seconds: float, asked: asyncio.Event) -> None:
-        """Play in so many sessions for so many seconds, or until somebody asks us to end."""
+        """Play in `number` sessions for `seconds` seconds, or until `asked` is set."""
         began = time.monotonic()
         workers = [asyncio.create_task(self._work()) for _ in range(number)]
         watcher = asyncio.create_task(self._watch(began, seconds))
@@ -185,7 +185,7 @@ class Soak:
                 await asyncio.sleep(0.1)
 
     async def _work(self) -> None:
-        """Open, search, and open again when the session was taken away."""
+        """Open a session and search; open another one if the session is taken away."""
         while not self._over.is_set():
             try:
                 async with self._gate:
@@ -226,7 +226,7 @@ class Soak:
         minute = 0
         while (passed := time.monotonic() - began) < seconds:
             await asyncio.sleep(min(SAMPLE, max(0.1, seconds - passed)))
-            # Beside the loop: the system takes long to add up what many processes share.
+            # In a thread: the system takes long to add up the shared memory of many processes.
             engines, sample = await asyncio.to_thread(_taken, self._service)
             self.engines.update((engine, born(engine)) for engine in engines)
             self.samples.append(sample)
@@ -240,7 +240,7 @@ class Soak:
                 self._disturb(engines)
 
     def _disturb(self, engines: Sequence[int]) -> None:
-        """Every minute one engine is killed, and another session is closed and opened anew."""
+        """Every minute, kill one engine, and close and reopen another session."""
         if engines:
             with contextlib.suppress(OSError):
                 os.kill(secrets.choice(engines), signal.SIGKILL)
@@ -250,7 +250,7 @@ class Soak:
             self.reopened += 1
 
     def report(self, observer: Observer, rows: Table, number: int, seconds: float) -> None:
-        """Fill the table with what was counted."""
+        """Fill the table with the results."""
         pause = f" and {self._pace.pause:g} s between two" if self._pace.pause else ""
         rows("sessions, for", f"{number}, {seconds / 60:.1f} minutes, games with `{self._go}`{pause}")
         rows("moves answered", f"{self.moves:,}")
@@ -268,6 +268,6 @@ class Soak:
                 late = statistics.median(sample[index] for sample in self.samples[-third:])
                 rows(f"memory of {who}, second third and last third", f"{early:.0f}, {late:.0f} MiB")
         rows("file handles of the service before, after", f"{self.handles}, {handles(self._service)}")
-        # A killed engine is the only reason for one.
+        # Only killed engines are a legitimate reason for errors.
         for line in [*self.failures, *observer.errors][:5]:
             rows("said", shorten(line, 120))

@@ -35,19 +35,19 @@ from .command import parser
 
 REDRAW = 0.2
 LISTING = 1.0
-"""So many seconds after the subscription all that is retained has come."""
+"""Seconds after the subscription by which all retained messages have arrived."""
 GAMES = 4096
-"""Games that are known at most: a stranger may publish as many as he likes."""
+"""Maximum number of games to keep, because a stranger may publish any number."""
 ROWS = 12
-"""Rows of a table that are shown."""
+"""Rows of a table to show."""
 BOARD_PLIES = 10_000
-"""The board of a longer game is not drawn."""
+"""The longest game in plies whose board is drawn."""
 HOME, CLEAR_LINE, CLEAR_REST = "\x1b[H", "\x1b[K", "\x1b[J"
 OTHER_SCREEN, OWN_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 
 class Show:
-    """What is known of one run, from its messages."""
+    """What the messages say about one run."""
 
     def __init__(self, run: str) -> None:
         self.run = run
@@ -56,10 +56,10 @@ class Show:
         self.games: dict[str, dict[str, Any]] = {}
         self.thinking: dict[tuple[str, str], dict[str, Any]] = {}
         self.news: list[str] = []
-        """Lines about what has happened since somebody took them."""
+        """Lines about new events, until somebody takes them."""
 
     def take(self, topic: str, payload: bytes) -> None:
-        """A message below the run's topic; what is no JSON object counts as nothing."""
+        """Handle a message below the run's topic; anything but a JSON object counts as empty."""
         document = _document(payload)
         match topic.split("/"):
             case ["meta"]:
@@ -99,11 +99,11 @@ class Show:
             self.news.append(f"game {name} {players}: {result(document)}")
 
     def title(self) -> str:
-        """The name of the run and what is played for."""
+        """The name of the run and its kind."""
         return f"{text(self.meta.get('name')) or self.run}, {text(self.meta.get('format'))}".rstrip(", ")
 
     def condition(self) -> str:
-        """Whether it goes on, in words."""
+        """The state of the run in words."""
         state = text(self.meta.get("state")) or "unknown"
         if self.meta.get("publisher") == "offline" and state == "unknown":
             return "it is no longer published"
@@ -111,11 +111,11 @@ class Show:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether the run is over."""
         return self.meta.get("publisher") == "offline" and self.meta.get("state") not in (None, "unknown")
 
     def screen(self, columns: int, rows: int, chosen: str = "") -> list[str]:
-        """What fits: title, standings, the board of `chosen` or of the game that moved last, running games."""
+        """What fits of title, standings, the board of `chosen` or of the game that moved last, and running games."""
         lines = [f"{self.title()} · {self.condition()} · {_progress(self.standings)}".rstrip(" ·"), ""]
         lines += self._table()
         running = [name for name, game in self.games.items() if game.get("state") == "running"]
@@ -148,7 +148,7 @@ class Show:
         return lines
 
     def _one(self, name: str) -> list[str]:
-        """A game with its board and what both sides think."""
+        """A game with its board and both sides' thinking."""
         game = self.games[name]
         lines = [f"game {name}  {text(game.get('variant'))}  {_players(game)}"]
         lines += board(game)
@@ -162,14 +162,14 @@ class Show:
 
 
 def text(value: object) -> str:
-    """Whatever it is as a short line that cannot move a cursor."""
+    """Any value as a short line without control characters."""
     if value is None:
         return ""
     return safe((value if isinstance(value, str) else str(value))[:100])
 
 
 def last_ply(game: Mapping[str, Any]) -> str:
-    """`12. a4a2 xb3  +0.31 depth 8  clock 0:58`: the last ply, its score for its mover, and his clock."""
+    """`12. a4a2 xb3  +0.31 depth 8  clock 0:58`: the last ply, with the mover's score and clock."""
     moves = _list(game.get("moves"))
     if not moves:
         return "has not begun"
@@ -216,7 +216,7 @@ def _score(known: Mapping[str, Any]) -> str:
 
 
 def _newest(games: Mapping[str, Mapping[str, Any]], running: list[str]) -> str:
-    """The game that began last of those that run, else of all."""
+    """The running game that began last, or the last of all games if none is running."""
     return max(running or games, key=lambda name: _begin(games[name]), default="")
 
 
@@ -252,7 +252,7 @@ def _document(payload: bytes) -> dict[str, Any]:
 
 
 async def watch(asked: Asked, way: Access, run: str, chosen: str, plain: bool, out: TextIO) -> int:
-    """Until the run is over, or until interrupted."""
+    """Watch until the run is over, or until interrupted."""
     link = Link(way, "watch")
     await asked.unless(link.open())
     if asked.is_set():
@@ -294,7 +294,7 @@ async def watch(asked: Asked, way: Access, run: str, chosen: str, plain: bool, o
             for task in (waiting, ended):
                 task.cancel()
         if screen:
-            # What stays on the terminal.
+            # The last screen stays on the terminal.
             _put(out, "\n".join(show.screen(*shutil.get_terminal_size(), chosen)) + "\n")
         else:
             _tell(show, out)
@@ -378,9 +378,9 @@ def main(argv: list[str]) -> int:
 
 
 def board(game: Mapping[str, Any]) -> list[str]:
-    """The rows of the board as it stands, empty if it cannot be known: another game than tafl, or a missing ply.
+    """The rows of the current board; empty if it is unknown, because the game is not tafl or a ply is missing.
 
-    It is drawn from the start, moves and captures of a published game; no rule is applied.
+    It is drawn from the start, moves and captures of a published game, without applying any rules.
     """
     fen, name, moves, captures = (game.get(key) for key in ("fen", "variant", "moves", "captures"))
     if not (isinstance(fen, str) and isinstance(name, str) and isinstance(moves, list)):
