@@ -1,4 +1,4 @@
-"""What time does: a game's clock, two times that run down one at a time, and what happens by itself after a while."""
+"""Time: a game's clock, in which two times run down one at a time, and delayed events."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .values import Clock, SideLetter
 _SPELLED: Final = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)(?:\+(\d{1,4}(?:\.\d{1,3})?))?", re.ASCII)
 LONGEST_MINUTES: Final = 1440
 TICK: Final = 0.1
-"""Seconds between two looks at a clock that runs."""
+"""Seconds between two checks of a running clock."""
 
 
 def read(text: str) -> tuple[int, int] | None:
-    """The time for the game and per move in milliseconds of `5+3` (minutes, seconds); None for `off`.
+    """Read `5+3` (minutes, seconds) as the time for the game and per move in milliseconds; None for `off`.
 
     Raises ValueError saying what was expected.
     """
@@ -46,8 +46,8 @@ def spell(base: int, increment: int) -> str:
 
 
 class GameClock:
-    """What both sides have left. It runs for nobody until `run` is called. Whoever asks says what time it is (seconds,
-    monotonic)."""
+    """The time that both sides have left. Neither clock runs until `run` is called. Callers pass the current time
+    (seconds, monotonic)."""
 
     def __init__(self, base: int, increment: int) -> None:
         self.base = base
@@ -57,19 +57,19 @@ class GameClock:
         self._since = 0.0
 
     def run(self, side: SideLetter, now: float) -> None:
-        """From `now` on the clock of `side` runs; it may run already."""
+        """Start the clock of `side` at `now`; it may be running already."""
         if self.running != side:
             self.hold(now)
             self.running, self._since = side, now
 
     def hold(self, now: float) -> None:
-        """Nobody's clock runs any more."""
+        """Stop both clocks."""
         if self.running is not None:
             self._left["ad".index(self.running)] -= (now - self._since) * 1000
             self.running = None
 
     def moved(self, side: SideLetter, now: float) -> int:
-        """`side` has made its ply: its clock stops and is given the increment; returns what it has left, in ms."""
+        """`side` has moved: stop its clock and add the increment; returns the ms that it has left."""
         self.hold(now)
         self._left["ad".index(side)] += self.increment
         return self.left(side, now)
@@ -82,12 +82,12 @@ class GameClock:
         return int(left)
 
     def reset(self, left: tuple[int | None, int | None]) -> None:
-        """What both sides have left from now on (None: all their time); nobody's clock runs."""
+        """Set the time that both sides have left (None: their full time), and stop both clocks."""
         self.running = None
         self._left = [float(self.base if time is None else time) for time in left]
 
     def view(self, now: float) -> Clock:
-        """What is shown at `now`, in milliseconds; never below zero."""
+        """The clock to show at `now`, in milliseconds; never below zero."""
         return Clock(
             self.base,
             self.increment,
@@ -97,8 +97,8 @@ class GameClock:
 
 
 class Pace:
-    """One clock, if the game has one, and one thing that is waited for. `tick` is posted ten times a second while the
-    clock runs."""
+    """The clock, if the game has one, and one delayed event. `tick` is posted ten times a second while the clock
+    runs."""
 
     def __init__(self, post: Post, tick: Event) -> None:
         self.clock: GameClock | None = None
@@ -111,11 +111,11 @@ class Pace:
 
     @property
     def waiting(self) -> bool:
-        """Whether something is going to happen by itself."""
+        """Whether an event is going to happen by itself."""
         return self._timer is not None
 
     def think(self, side: SideLetter, *, begun: bool) -> None:
-        """The time of `side` counts from now on; its clock runs once the game has begun."""
+        """Begin to count the time of `side`; its clock runs only after the game has begun."""
         self._asked_at = time.monotonic()
         if self.clock is not None and begun:
             self.clock.run(side, self._asked_at)
@@ -123,7 +123,7 @@ class Pace:
                 self._ticker = asyncio.ensure_future(self._run())
 
     def moved(self, side: SideLetter) -> tuple[int | None, int | None]:
-        """`side` has moved: what it has left and what the ply took, in ms; None without a clock."""
+        """`side` has moved; returns the ms that it has left and that the ply took, None without a clock."""
         if self.clock is None:
             return None, None
         now = time.monotonic()
@@ -131,14 +131,14 @@ class Pace:
         return self.clock.moved(side, now), taken
 
     def flagged(self) -> SideLetter | None:
-        """The side whose clock runs and has run out."""
+        """The side whose running clock has run out."""
         clock = self.clock
         if clock is None or clock.running is None or clock.left(clock.running, time.monotonic()) > 0:
             return None
         return clock.running
 
     def limits(self, spec: Spec) -> Limits:
-        """What ends the search of a move: the opponent's own limits, and the clock if there is one."""
+        """The limits for the search of a move: the opponent's own, and the clock if there is one."""
         if self.clock is None:
             return spec.limits
         now = time.monotonic()
@@ -147,7 +147,7 @@ class Pace:
         return replace(own, clock=left, inc=(self.clock.increment, self.clock.increment))
 
     def rest(self) -> None:
-        """No clock runs and nothing happens by itself."""
+        """Stop the clock and cancel the delayed event."""
         self.wait_no_more()
         self._asked_at = None
         if self.clock is not None:
@@ -157,7 +157,7 @@ class Pace:
             self._ticker = None
 
     def after(self, seconds: float, what: Event) -> None:
-        """Post `what` after a while, instead of what was waited for before."""
+        """Post `what` after some seconds, in place of any earlier delayed event."""
         self.wait_no_more()
         turn = self._turn
 
@@ -169,7 +169,7 @@ class Pace:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._post, event)
 
     def wait_no_more(self) -> None:
-        """What was waited for does not happen."""
+        """Cancel the delayed event."""
         self._turn += 1
         if self._timer is not None:
             self._timer.cancel()

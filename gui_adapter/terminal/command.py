@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 OTHER_SIDE: Final = 3
 FIRST_SCREEN: Final = 0.1
-"""Seconds after which the engines are started behind the full screen."""
+"""Seconds after which the engines are started in the background of the full screen."""
 SCRIPT_SEED: Final = 1
-"""Scripts play the same game each time."""
+"""The seed of scripts, so that they play the same game each time."""
 
 _EPILOG = """\
 examples:
@@ -171,7 +171,7 @@ def _parser() -> argparse.ArgumentParser:
 def _overridden(
     parser: argparse.ArgumentParser, settings: Settings, arguments: argparse.Namespace
 ) -> Settings:
-    """The person's settings, where the command line says nothing else."""
+    """The user's settings, overridden by the command line."""
     from .settings import SettingsError
 
     try:
@@ -185,9 +185,9 @@ def _overridden(
 
 
 def _source(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> IO[bytes]:
-    """Where a script's lines come from: a file, or standard input.
+    """The source of a script's lines: a file, or standard input.
 
-    It stays open: closing a file while a thread reads it would wait for the next line.
+    It stays open, because closing a file while a thread reads it would wait for the next line.
     """
     if arguments.script not in (None, "-"):
         try:
@@ -197,7 +197,7 @@ def _source(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> I
             parser.error(f"--script {arguments.script[:200]!r}: {reason}: expected a readable file")
     if arguments.tui:
         parser.error("--tui: expected a terminal as standard input and output")
-    # Python closes its own at the end, and ends with a fatal error where a thread is reading.
+    # At exit Python closes its own standard input, with a fatal error if a thread is reading from it.
     return open(sys.stdin.fileno(), "rb", closefd=False)
 
 
@@ -265,7 +265,7 @@ def _controller(
 
 
 def _variant(parser: argparse.ArgumentParser, arguments: argparse.Namespace, usual: str) -> AnyVariant:
-    """The variant that is asked for; else the usual one, unless an opponent of the command line plays only another."""
+    """The requested variant; else the usual one, unless an opponent on the command line only plays another."""
     from hnefi.engine.games import find
     from hnefi.engine.games.base_variant import VariantError
     from hnefi.engine.games.tafl.variant import load
@@ -291,7 +291,7 @@ def _variant(parser: argparse.ArgumentParser, arguments: argparse.Namespace, usu
 def _rivals(
     parser: argparse.ArgumentParser, arguments: argparse.Namespace, variant: AnyVariant, level: int
 ) -> list[Spec]:
-    """The opponents of the command line; our engine at the level of the settings where none is named."""
+    """The opponents on the command line; if there are none, our engine at the level of the settings."""
     from hnefi.protocol.hosts import engine_flags
 
     from . import opponents
@@ -319,7 +319,7 @@ def _rivals(
 def _first(
     parser: argparse.ArgumentParser, controller: Controller, arguments: argparse.Namespace
 ) -> str | None:
-    """The line that takes up a game, if one was asked for; a file that cannot be read ends the program here."""
+    """The line that continues a game, if one was requested; exits the program if its file cannot be read."""
     from . import saving
 
     if arguments.load is not None:
@@ -378,8 +378,8 @@ async def _play(
 
 
 def _tell_of_compiling(controller: Controller) -> None:
-    """Where nobody sees a screen: a line on standard error says why nothing happens for a while, and one before it why
-    that will be so the next time, too."""
+    """Without a screen, print a line on standard error that says why nothing happens for a while, and before it why
+    this will happen again next time if results cannot be cached."""
     from hnefi.protocol.hosts.text_table import safe
 
     told = False
@@ -404,7 +404,7 @@ async def _full_screen(controller: Controller, first: str | None) -> int:
     from .repl import WordCompleter
 
     async def begin() -> None:
-        """Behind the first screen, which needs the processor for itself."""
+        """Start after the first screen, which needs the processor for itself."""
         await asyncio.sleep(FIRST_SCREEN)
         controller.start(held=first is not None)
         if first is not None:
@@ -428,7 +428,7 @@ async def _full_screen(controller: Controller, first: str | None) -> int:
 async def _screenshot(
     parser: argparse.ArgumentParser, controller: Controller, name: str, first: str | None
 ) -> int:
-    """The screen as a file; the rules are waited for, the engines are not."""
+    """Write the screen to a file; waits for the rules, but not for engines."""
     controller.session.paused = True
     controller.start(held=first is not None)
     try:
@@ -444,7 +444,7 @@ async def _screenshot(
 
 
 def _write_screen(parser: argparse.ArgumentParser, controller: Controller, name: str) -> None:
-    """The screen as it is; that engines are held for it, and what lines were answered, is no part of a picture."""
+    """Write the current screen, without the answers to lines and without showing that engines are on hold."""
     from . import screenshot
 
     view = controller.view

@@ -1,7 +1,7 @@
 """Between a front end and the game: lines come in, replies and the view go out.
 
 A front end (prompt, full screen, script) submits lines, shows replies, and draws `view` whenever something has changed.
-What is on the screen is a function of the view and of nothing else.
+The screen is a function of the view alone.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 
 
 LINE_LIMIT: Final = 64 * 1024
-"""Characters of a typed line at most."""
+"""Maximum characters of a typed line."""
 GRACE: Final = 0.3
-"""Seconds that what was typed before is given when somebody wants to leave or interrupts."""
+"""Seconds for earlier lines to finish when the user leaves or interrupts."""
 WITHOUT_RULES: Final = frozenset(
     {"help", "quit", "rules", "variants", "settings", "set", "board", "flip", "speed"}
 )
-"""Words that need not wait until the rules are loaded."""
+"""Words that work before the rules are loaded."""
 
 GONE: Final = Reply(("the program ends",), failed=True, quit=True)
 
 
 class Controller:
-    """`interactive` is false in scripts: everything is limited there, so that each line has an answer and an end."""
+    """`interactive` is false in scripts, where all work is limited, so that each line has an answer and an end."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Controller:
         self.say = self.events.say
         self.on_change = self.events.on_change
         self._held: deque[Event] = deque()
-        """Lines that wait for the rules."""
+        """Lines waiting for the rules."""
         self._held_back = False
         self._question: tuple[str, Callable[[], Awaitable[Reply]]] | None = None
         self._view: View | None = None
@@ -83,10 +83,10 @@ class Controller:
         self._told: str | None = None
         self._impatient = False
         self._left = False
-        """Whether somebody has left whose Ctrl-C had to wait for its turn."""
+        """Whether the user has left by a Ctrl-C that had to wait for its turn."""
         self.keeper = preferences.Keeper(self.say)
         self.refused: tuple[str, ...] = ()
-        """Why what the program was asked to begin with cannot be had; it ends then."""
+        """Why the requested first line failed, in which case the program ends."""
         self.closed = False
         self.session = GameSession(
             variant, rules or RulesProcess(traffic=traffic), files, self.events, traffic
@@ -101,23 +101,23 @@ class Controller:
 
     @property
     def view(self) -> View:
-        """Everything that can be seen, as it was when the last event had been dealt with."""
+        """Everything visible, as of the end of the last event."""
         if self._view is None or not self.events.running:
             if self._view is None or self.events.dirty:
                 self._view = self.fresh_view()
                 self.events.dirty = False
         elif self.events.log or self._view.compiling or self.session.compiling:
-            # The game is in the middle of an event; messages and progress are shown all the same.
+            # Even in the middle of an event, messages and progress are up to date.
             self._view = replace(self._view, log=tuple(self.events.log), compiling=compiling_of(self.session))
         return self._view
 
     def _look(self) -> None:
-        """What is seen until an event is over: a game in the middle of something cannot be looked at."""
+        """Take the view to show during an event, when the game may be in an inconsistent state."""
         if self.events.dirty:
             self._view = self.fresh_view()
 
     def fresh_view(self) -> View:
-        """Everything that can be seen, in the middle of an event, too."""
+        """Everything visible now, even in the middle of an event."""
         return view_of(
             self.session,
             self.settings,
@@ -129,9 +129,9 @@ class Controller:
         )
 
     def start(self, *, held: bool = False) -> None:
-        """Begin to work, and to load the rules; the first board can be shown before.
+        """Start working and loading the rules; the first board can be shown before that.
 
-        `held`: the game that is played comes with `begin_with`, and until then nobody moves.
+        `held`: the game comes with `begin_with`, and nobody moves until then.
         """
         self._held_back = held
         self._tasks += [
@@ -157,8 +157,8 @@ class Controller:
         return await self.events.call(work, GONE, post)
 
     async def begin_with(self, line: str) -> Reply:
-        """Carry out the line that the program is started with. Where that cannot be done, it ends: nobody who asked for
-        a game shall find another one."""
+        """Carry out the line that the program is started with. If that fails, the program ends, so that a user who
+        asked for one game never gets another."""
         reply = await self.submit(line)
         if reply.failed and not (self.closed or self._broken is not None):
             self.refused = reply.lines
@@ -167,9 +167,9 @@ class Controller:
         return reply
 
     async def interrupt(self) -> Reply:
-        """What Ctrl-C means: it stops what runs; where nothing runs it asks whether to leave, and then leaves.
+        """Handle Ctrl-C: stop what is running; if nothing is, ask whether to leave, and leave at the next one.
 
-        While something is dealt with that takes its time, it does so afterwards, and a second one leaves all the same.
+        If an event takes long, this happens after it, but a second Ctrl-C still leaves at once.
         """
         late = False
 
@@ -195,7 +195,7 @@ class Controller:
         return Reply()
 
     async def why_not(self, text: str) -> str:
-        """Why a move that is being typed is illegal, in the words of the rules; empty if it is not, or not now."""
+        """Why a partly typed move is illegal, in the words of the rules; empty if it is legal or if this is unknown."""
         session = self.session
 
         async def work() -> str:
@@ -207,7 +207,7 @@ class Controller:
         return await self.events.call(work, "")
 
     async def settled(self) -> None:
-        """Wait until nothing is running that would end by itself."""
+        """Wait until nothing is running that ends by itself."""
         while True:
             self.events.news.clear()
             if await self.events.call(self._is_settled, True):
@@ -222,7 +222,7 @@ class Controller:
             return
         self.closed = True
         self.keeper.close()
-        # The one who owns the game too: what it is about to do would meet engines that are gone.
+        # Including the task that owns the game, which would otherwise go on with engines that are gone.
         for task in self._tasks:
             task.cancel()
         ending = asyncio.gather(*self._tasks, return_exceptions=True)
@@ -237,8 +237,8 @@ class Controller:
 
     @property
     def status(self) -> int:
-        """The exit status: 0, 1 after an interruption, 2 where it could not begin as it was asked to, 3 where another
-        engine failed for good, 4 where ours did."""
+        """The exit status: 0, 1 after an interruption, 2 if the requested start failed, 3 if a foreign engine failed
+        for good, 4 if ours did."""
         if self._broken is not None:
             return 4
         if self.refused:
@@ -248,12 +248,12 @@ class Controller:
     # For the words
 
     def ask(self, question: str, then: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Put a question; `then` happens if the next line is yes."""
+        """Ask a question; `then` is called if the next line is yes."""
         self._question = (question, then)
         return Reply((question,))
 
     def warn_of_files(self) -> None:
-        """Say once that games are not kept, and why."""
+        """Say once that games are not saved, and why."""
         failure = self.files.failure
         if failure is not None and failure != self._told:
             self._told = failure
@@ -267,7 +267,7 @@ class Controller:
     # Inside
 
     async def _soon(self, work: Callable[[], Awaitable[Reply]]) -> Reply | None:
-        """What `work` answers, if it comes soon; otherwise it is not wanted any more, and None."""
+        """The answer of `work` if it comes soon; otherwise cancel it and return None."""
         answer = asyncio.ensure_future(self.events.call(work, GONE))
         await asyncio.wait({answer}, timeout=GRACE)
         if answer.done():
@@ -277,12 +277,12 @@ class Controller:
         return None
 
     async def _is_settled(self) -> bool:
-        """Whether nothing is running once everything in the queue has been dealt with."""
+        """Whether nothing is running after all queued events."""
         quiet = self.session.ready and not self.session.busy and not self._held
         return quiet or self.closed or self._broken is not None
 
     async def _load(self) -> None:
-        """Start the rules and the engines behind the first board."""
+        """Start the rules and the engines in the background of the first board."""
         self.session.warm_up()
         try:
             await self.session.load_rules()
@@ -304,7 +304,7 @@ class Controller:
         self.events.post(ready)
 
     async def _release(self) -> None:
-        """Lines that were typed before the rules were there."""
+        """Submit lines that were typed before the rules were loaded."""
         while self._held:
             await self._held.popleft()()
 
@@ -347,7 +347,7 @@ class Controller:
             return await play_move(self, move)
         first, _, rest = text.partition(" ")
         word = table.find(first)
-        # Only what is understood and is no answer drops a question.
+        # A question is dropped only by a valid line that is not an answer.
         self._question = None
         if self._broken is not None and word.name not in WITHOUT_RULES:
             raise WordError(self._broken)
@@ -377,7 +377,7 @@ class Controller:
 
 
 def _answer_to_question(line: str) -> bool | None:
-    """Whether a line says yes or no, however short; None for any other."""
+    """Whether a line is yes or no, perhaps abbreviated; None for any other."""
     word = line.strip().lower()
     return next((said == "yes" for said in ("yes", "no") if word and said.startswith(word)), None)
 
@@ -420,7 +420,7 @@ def view_of(
     closed: bool = False,
     waiting: bool = False,
 ) -> View:
-    """Everything that can be seen now; `waiting` is whether a game saved by itself waits for `continue`."""
+    """Everything visible now; `waiting` is whether an automatically saved game is waiting for `continue`."""
     variant, game, node = session.variant, session.game, session.game.at
     kinds: tuple[SeatKind, SeatKind] = (_kind(session, "a"), _kind(session, "d"))
     engine = next((player.opponent for player in session.players.values() if player.opponent), None)
@@ -467,7 +467,7 @@ def _kind(session: GameSession, side: SideLetter) -> SeatKind:
 
 
 def _prompt(session: GameSession, question: str | None) -> str:
-    """What stands before the `>`: who is to move, or what is running instead."""
+    """The text before the `>`: who is to move, or what is running instead."""
     side = session.side_word(session.side)
     if question is not None:
         return "yes or no"

@@ -1,10 +1,10 @@
-"""The board as styled text: a pure function of the view and of the room there is.
+"""The board as styled text: a pure function of the view and of the available space.
 
-First it is laid out, which is geometry alone. Tried in this order until one fits: cells of the size that was asked for
-and every smaller one, cells of one column, the same with labels on two edges only, and at last a part of the board.
+Layout comes first and is only geometry. These are tried in order until one fits: cells of the requested size and of
+every smaller one, cells of one column, the same with labels on only two edges, and finally a part of the board.
 
 Without colours, brackets mark squares: `[t]` is where the last move ended, `(.)` where it began, `{.}` where a man
-was taken, `<.>` where the chosen man may go. Cells of one column have no room for brackets.
+was captured, `<.>` where the chosen man may go. Cells of one column have no room for brackets.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .values import SWAP, Board, View
 __all__ = ["Picture", "draw", "lay_out", "legend", "picture", "plain"]
 
 SIZES: Final = {1: (2, 1), 2: (4, 2), 3: (8, 4)}
-"""Columns and rows of a cell by zoom; from 2 on they are framed, and the frame counts."""
+"""Columns and rows of a cell by zoom, including the frame that they have from zoom 2."""
 SPARE: Final = 8
-"""Rows that the largest zoom leaves free with `AUTO`."""
+"""Rows that remain free with the zoom `AUTO`."""
 FILES: Final = "abcdefghijklmnopqrs"
 UNBOUNDED: Final = 10_000
 LEAST: Final = 3
-"""Files and ranks of a part of the board at least."""
+"""Minimum files and ranks of a part of the board."""
 BRACKETS: Final = {
     "last": "[]",
     "source": "()",
@@ -44,10 +44,11 @@ BRACKETS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A board on the screen. `files` (0 is a) run left to right, `ranks` (1 is the first) top to bottom, as they are
-    shown; a cell of `wide` columns and `high` rows begins at `left`, `top`, and each rank `shift` columns further
-    right than the one above. `edges` is 2 with labels on all sides, 1 with labels on the left and at the bottom;
-    `goals` leaves room for the signs of hex outside the board. `note` says what is not as it was asked for."""
+    """A board on the screen. `files` (0 is a) run from left to right, `ranks` (1 is the first) from top to bottom, as
+    shown. Cells have `wide` columns and `high` rows; the first is at `left`, `top`, and each rank begins `shift`
+    columns further right than the one above. `edges` is 2 with labels on all sides, 1 with labels on the left and at
+    the bottom; `goals` leaves room for the signs of hex outside the board. `note` says what differs from what was
+    requested."""
 
     files: tuple[int, ...]
     ranks: tuple[int, ...]
@@ -64,16 +65,16 @@ class Layout:
     note: str = ""
 
     def corner(self, file: int, rank: int) -> tuple[int, int]:
-        """The column and row of the upper left end of a cell, by its place as shown: 0, 0 is the first one."""
+        """The column and row of the upper left corner of a cell, by its place on the screen (0, 0 is the first)."""
         return self.left + file * self.wide + rank * self.shift, self.top + rank * self.high
 
     def middle(self, file: int, rank: int) -> tuple[int, int]:
-        """The column and row where the man of a cell stands."""
+        """The column and row of the man in a cell."""
         column, row = self.corner(file, rank)
         return column + self.wide // 2, row + self.high // 2
 
     def square_at(self, column: int, row: int) -> str | None:
-        """The square on which a point of the screen lies."""
+        """The square at a point of the screen."""
         rank = (row - self.top) // self.high
         if not 0 <= rank < len(self.ranks):
             return None
@@ -85,7 +86,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A way to lay out: cells of `wide` x `high`, labels on so many edges."""
+    """A way to lay out the board: cells of `wide` x `high`, labels on `edges` edges."""
 
     wide: int
     high: int
@@ -107,8 +108,8 @@ def lay_out(
     slanted: bool = False,
     focus: str = "",
 ) -> Layout | None:
-    """The board of so many files and ranks in `columns` x `rows` (0: no bound), or None where not even a part of
-    it has room. A part is laid around the square `focus`."""
+    """Lay out a board in `columns` x `rows` (0: no bound); None if not even a part of it fits. A part is centred on the
+    square `focus`."""
     if zoom == AUTO:
         largest = max(SIZES) if columns and rows else 1
     else:
@@ -128,7 +129,7 @@ def lay_out(
 
 
 def _smaller(zoom: int, number: int) -> str:
-    """What was taken instead of the zoom that was asked for."""
+    """A note about the zoom used in place of the requested one."""
     size = zoom - number
     return f"zoom {zoom} has no room here: zoom {size}" if size > 0 else "little room: small board"
 
@@ -136,10 +137,10 @@ def _smaller(zoom: int, number: int) -> str:
 def _measured(
     form: _Form, files: tuple[int, ...], ranks: tuple[int, ...], slanted: bool, highest: int
 ) -> Layout:
-    """The layout of these files and ranks in a form, whatever room it takes."""
+    """The layout of these files and ranks in a form, whether it fits or not."""
     label = len(str(highest))
     frame = int(form.framed)
-    # A cell of one column has no gap before its man, a wider one brings it along.
+    # A cell of one column has no gap before its man, a wider one includes it.
     gap = int(form.wide == 1 or form.framed)
     goals = slanted and form.edges == 2
     left = label + gap + 2 * goals
@@ -148,7 +149,7 @@ def _measured(
     across = form.wide * len(files) + frame + shift * (len(ranks) - 1)
     right = 1 + label + 2 * goals if form.edges == 2 else 0
     below = 1 + goals
-    # The labels below a slanted board stand one step further right for every row.
+    # The labels below a slanted board are one step further right for every row.
     beyond = max(0, shift * (1 + goals) - right)
     return Layout(
         files=files,
@@ -169,7 +170,7 @@ def _measured(
 def _part(
     files: tuple[int, ...], ranks: tuple[int, ...], columns: int, rows: int, slanted: bool, focus: str
 ) -> Layout | None:
-    """As much of the board as there is room for, around a square."""
+    """The largest part of the board around a square that fits."""
     highest = max(ranks)
     form = _Form(2, 1, 1) if slanted else _TIGHT[-1]
     whole = _measured(form, files, ranks, slanted, highest)
@@ -192,7 +193,7 @@ def _part(
 
 
 def _around(numbers: tuple[int, ...], count: int, middle: int) -> tuple[int, ...]:
-    """`count` of the numbers, around `middle` where it is one of them."""
+    """`count` consecutive numbers, around `middle` if it is among them."""
     at = numbers.index(middle) if middle in numbers else len(numbers) // 2
     first = max(0, min(at - count // 2, len(numbers) - count))
     return numbers[first : first + count]
@@ -207,15 +208,14 @@ def _noted(layout: Layout, note: str) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A drawn board: its lines, where its squares are (None where there was no room at all), and what is to be said
-    about its size."""
+    """A drawn board: its lines, the places of its squares (None if nothing fits), and a note about its size."""
 
     lines: tuple[tuple[Fragment, ...], ...]
     layout: Layout | None
     note: str = ""
 
     def square_at(self, column: int, row: int) -> str | None:
-        """The square below a point of the screen."""
+        """The square at a point of the screen."""
         return None if self.layout is None else self.layout.square_at(column, row)
 
 
@@ -227,14 +227,14 @@ class _Canvas:
         self._styles = [[""] * columns for _ in range(rows)]
 
     def put(self, column: int, row: int, text: str, style: str) -> None:
-        """Text at a place; what leaves the canvas is lost."""
+        """Put text at a place; anything outside the canvas is cut off."""
         for at, sign in enumerate(text, column):
             if 0 <= row < len(self._signs) and 0 <= at < len(self._signs[row]):
                 self._signs[row][at] = sign
                 self._styles[row][at] = style
 
     def lines(self) -> tuple[tuple[Fragment, ...], ...]:
-        """Rows as fragments, neighbours of one style together; blanks at the ends of rows go."""
+        """Rows as fragments, merged if adjacent and of the same style, without trailing blanks."""
         return tuple(_joined(signs, styles) for signs, styles in zip(self._signs, self._styles, strict=True))
 
 
@@ -261,8 +261,8 @@ def picture(
     chosen: str = "",
     zoom: int | None = None,
 ) -> Picture:
-    """The view's board in `columns` x `rows` (0: no bound). `chosen` is a square whose man is about to move, `zoom`
-    another one than the settings have."""
+    """The view's board in `columns` x `rows` (0: no bound). `chosen` is the square of the man about to move; `zoom`
+    overrides the settings."""
     board = view.board
     focus = chosen or (board.last[-1] if board.last else "")
     layout = lay_out(
@@ -286,7 +286,7 @@ def picture(
     _draw_labels(canvas, layout)
     if layout.goals:
         _draw_goals(canvas, layout, signs)
-    # Brackets stand in the gaps between cells, which the next cell must not paint over.
+    # Brackets are in the gaps between cells, so the next cell must not paint over them.
     marks = _marks(view, chosen)
     for rank, number in enumerate(layout.ranks):
         for file, index in enumerate(layout.files):
@@ -300,7 +300,7 @@ def picture(
 
 
 def draw(view: View, width: int, height: int = 0, colour: bool = True) -> list[Fragment]:
-    """The board with what is said below it, lines ended by line feeds: what the prompt and scripts print."""
+    """The board with its captions, as printed by the prompt and by scripts; lines end with line feeds."""
     signs = glyphs(view.settings)
     coloured = colour and colourful(view.settings)
     below = captions(view, width, signs)
@@ -308,7 +308,7 @@ def draw(view: View, width: int, height: int = 0, colour: bool = True) -> list[F
     room = max(1, height - len(below)) if height else 0
     shown = picture(view, width, room, colour=coloured, signs=signs, zoom=zoom)
     if shown.note and len(below) > 1:
-        # A whole board is worth more than captions in several lines.
+        # Showing the whole board is more important than captions in several lines.
         words = signs.between.join(" ".join(plain(row).split()) for row in below)
         below = [(("class:title", clip(words, width, signs.more)),)]
         shown = picture(
@@ -322,7 +322,7 @@ def draw(view: View, width: int, height: int = 0, colour: bool = True) -> list[F
 
 
 def _zoom_of_lines(view: View, width: int, height: int) -> int:
-    """The zoom of a board that scrolls by: where the person left it open, the largest that takes half of the height."""
+    """The zoom of a printed board: if the user has not set it, the largest that takes half of the height."""
     if view.settings.zoom != AUTO:
         return view.settings.zoom
     slanted = view.game == "hex"
@@ -334,7 +334,7 @@ def _zoom_of_lines(view: View, width: int, height: int) -> int:
 
 
 def _marks(view: View, chosen: str) -> dict[str, str]:
-    """The classes of the squares that stand out; later ones win."""
+    """The classes of highlighted squares; later ones win."""
     board = view.board
     made = dict.fromkeys(board.taken, "taken")
     if board.last:
@@ -349,7 +349,7 @@ def _marks(view: View, chosen: str) -> dict[str, str]:
 
 
 def _sign(board: Board, square: str, signs: Glyphs) -> Fragment:
-    """What stands on a square, and its class."""
+    """The sign on a square, and its class."""
     letter = board.at(square)
     if letter != ".":
         return role(letter), signs.men.get(letter, letter)
@@ -371,7 +371,7 @@ def _draw_cell(canvas: _Canvas, layout: Layout, file: int, rank: int, sign: Frag
         for line in range(layout.high):
             canvas.put(column, row + line, " " * layout.wide, ground)
             if file == len(layout.files) - 1 and layout.wide > 1:
-                # The last cell's gap on the right, so that the board ends as it begins.
+                # A gap after the last cell, so that both edges look alike.
                 canvas.put(column + layout.wide, row + line, " ", _classes("board"))
     canvas.put(*layout.middle(file, rank), sign[1], _classes("board", sign[0], mark))
 
@@ -385,7 +385,7 @@ def _draw_brackets(canvas: _Canvas, layout: Layout, file: int, rank: int, mark: 
 
 
 def _draw_labels(canvas: _Canvas, layout: Layout) -> None:
-    """Files above and below, ranks left and right; on two edges only where room is short."""
+    """Draw files above and below and ranks left and right, or only two of these if there is little room."""
     style = "class:label"
     reach = max(len(str(rank)) for rank in layout.ranks)
     outside = 1 + int(layout.goals)
@@ -409,7 +409,7 @@ def _draw_labels(canvas: _Canvas, layout: Layout) -> None:
 
 
 def _draw_goals(canvas: _Canvas, layout: Layout, signs: Glyphs) -> None:
-    """Hex: each side's symbol along the two edges that it joins."""
+    """Draw each side's symbol along the two edges that it has to connect in hex."""
     step = layout.shift // layout.high
     for file in range(len(layout.files)):
         column, _ = layout.middle(file, 0)

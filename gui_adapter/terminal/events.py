@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 class Events:
-    """Events wait for their turn; listeners are told of a change when the event that made it is over."""
+    """A queue of events. Listeners are notified of changes after the event that made them."""
 
     def __init__(self) -> None:
         self.log: deque[LogLine] = deque(maxlen=LOG_LINES)
         self.news = asyncio.Event()
-        """Set by every change."""
+        """Set on every change."""
         self.dirty = True
-        """Whether something has changed that no listener was told of."""
+        """Whether something has changed since listeners were last notified."""
         self.running = False
         """Whether the game is in the middle of an event."""
         self._said = 0
@@ -35,18 +35,19 @@ class Events:
         self._listeners: list[Callable[[], None]] = []
 
     def start(self, before: Callable[[], None], after: Callable[[], None]) -> asyncio.Task[None]:
-        """Begin with what waits; `before` and `after` are called around each event."""
+        """Start handling events; `before` and `after` are called around each."""
         self._owner = asyncio.ensure_future(self._own(before, after))
         return self._owner
 
     def post(self, event: Event) -> None:
-        """Let an event happen in its turn."""
+        """Add an event to the queue."""
         self._queue.put_nowait(event)
 
     async def call(self, work: Callable[[], Awaitable[T]], otherwise: T, post: Post | None = None) -> T:
-        """What `work` returns in its turn; `otherwise` after the end. Work that nobody waits for any more is not begun.
+        """Run `work` in its turn and return its result; `otherwise` after the end. It is not begun if the caller has
+        stopped waiting.
 
-        `post` is another place to wait in than the queue.
+        `post` is a place to wait other than the queue.
         """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
@@ -64,7 +65,8 @@ class Events:
             future.cancel()
 
     async def outlived(self, future: asyncio.Future[T], otherwise: T) -> T:
-        """What is promised; `otherwise` after the end. If the task that owns the game has died, its error."""
+        """The result of a future; `otherwise` after the end. Raises the error of the task that owns the game if that
+        has died."""
         waiting: set[asyncio.Future[Any]] = {future}
         if self._owner is not None:
             waiting.add(self._owner)
@@ -76,25 +78,25 @@ class Events:
         return otherwise
 
     def say(self, text: str, kind: LineKind = "news") -> None:
-        """Show the person a message; `news` is one that was not asked for."""
+        """Show the user a message; `news` is an unsolicited one."""
         for line in text.split("\n"):
             self._said += 1
             self.log.append(LogLine(self._said, "".join(s if s.isprintable() else " " for s in line), kind))
         self.changed()
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call `callback` after every change; in the loop, and possibly often."""
+        """Call `callback` in the event loop after every change, possibly often."""
         self._listeners.append(callback)
 
     def changed(self) -> None:
-        """Something visible has changed; listeners are told when the current event is over."""
+        """Something visible has changed; listeners are notified after the current event."""
         self.dirty = True
         self.news.set()
         if not self.running and self._queue.empty():
             self.post(_nothing)
 
     def tell(self) -> None:
-        """Tell the listeners at once."""
+        """Notify the listeners now."""
         self.dirty = True
         for listener in self._listeners:
             listener()
@@ -114,4 +116,4 @@ class Events:
 
 
 async def _nothing() -> None:
-    """An event that does nothing, so that listeners are told of a change."""
+    """An empty event, after which listeners are notified of a change."""

@@ -1,4 +1,4 @@
-"""A game as a tree of positions: the line that was played, the variations that were tried, and what is on the board."""
+"""A game as a tree of positions: the main line, variations, and the position on the board."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TWO_SQUARES: Final = re.compile(r"([a-z]\d{1,3})-?([a-z]\d{1,3})(?:[x/].*)?", r
 
 @dataclass(frozen=True, slots=True)
 class PositionSpec:
-    """A position as engines are told it: the variant, the start (None for the variant's own), and the moves from
+    """A position in the form sent to engines: the variant, the start (None for the variant's own), and the moves from
     there."""
 
     variant: AnyVariant
@@ -35,8 +35,8 @@ class PositionSpec:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the rules say about a position. `result` and `reason` are None while the game goes on; `legal` is empty if
-    it is over, or if the rules have not been asked (`asked`). `taken` counts the men that each side captured, attackers
+    """What the rules say about a position. `result` and `reason` are None until the game is over; `legal` is empty if
+    it is over, or if the rules have not been asked (`asked`). `taken` counts the men captured by each side, attackers
     first."""
 
     fen: str
@@ -50,7 +50,7 @@ class Facts:
 
 
 def facts_of(fen: str) -> Facts:
-    """What a FEN alone says."""
+    """The facts that follow from a FEN alone."""
     fields = fen.split()
     rows = tuple(
         "".join("." * int(cell) if cell.isdigit() else cell for cell in _CELLS.findall(row))
@@ -86,7 +86,7 @@ def board_of(
 
 
 def read_move(text: str, captures: tuple[str, ...]) -> Move:
-    """A move as the engine writes it, as a value."""
+    """Parse a move in the engine's notation."""
     if text == SWAP:
         return Move(SWAP, "", "", captures)
     number = move_number(text)
@@ -94,12 +94,12 @@ def read_move(text: str, captures: tuple[str, ...]) -> Move:
 
 
 def move_number(text: str) -> int:
-    """A bare move as the number that records use; MoveTextError for anything else."""
+    """The number of a move in records; MoveTextError if the text is not a bare move."""
     return parse_move_word(text, squares.MAX_SIZE)[0]
 
 
 def read_legal(words: list[str]) -> tuple[Move, ...]:
-    """The moves of an answer to `moves verbose`, each with its captured squares behind `x`."""
+    """Parse the moves in an answer to `moves verbose`, each followed by its captured squares after `x`."""
     moves = []
     for word in words:
         bare, *taken = word.split("x")
@@ -108,13 +108,12 @@ def read_legal(words: list[str]) -> tuple[Move, ...]:
 
 
 def owner(game: str, letter: str) -> SideLetter:
-    """The side whose man a letter of a FEN is."""
+    """The side to which a man belongs, by its letter in FENs."""
     return "a" if letter in GAMES[game].letters[0] else "d"
 
 
 def typed_move(line: str) -> str | None:
-    """The move that a person has typed (`d1d3`, `D1-D3`, `d1 d3`, `f6`, `swap`), as the engine writes it; None where
-    the line is not a move."""
+    """A typed move (`d1d3`, `D1-D3`, `d1 d3`, `f6`, `swap`) in the engine's notation; None if it is not a move."""
     word = "".join(line.split()).lower()
     named = _TWO_SQUARES.fullmatch(word)
     if named is not None:
@@ -129,15 +128,15 @@ def typed_move(line: str) -> str | None:
 
 
 _NOTE = re.compile(r"\[%\w+(?: [^\]]*)?\] ?")
-"""What programs note in comments for each other, `[%nodes 24]`."""
+"""Notes that programs leave for each other in comments, such as `[%nodes 24]`."""
 
 
 @dataclass(eq=False, slots=True)
 class Node:
     """One node of the tree: the ply that led here (empty at the root) and what is known about it.
 
-    `clock` is what the mover had left after the ply and `time` what it took, in milliseconds; `cp` or `mate` is the
-    mover's score. `facts` are what the rules say about the position, once they have been asked.
+    `clock` is the time that the mover had left after the ply and `time` the time that it took, in milliseconds; `cp` or
+    `mate` is the mover's score. `facts` are what the rules say about the position, once they have been asked.
     """
 
     text: str = ""
@@ -154,11 +153,11 @@ class Node:
     children: list[Node] = field(default_factory=list)
     facts: Facts | None = None
     end: End | None = None
-    """An end that no rule made: resignation, time, agreement."""
+    """An end outside the rules of the board: resignation, time, agreement."""
 
     @property
     def remark(self) -> str:
-        """The comment as far as it is for people."""
+        """The part of the comment that is for people."""
         return _NOTE.sub("", self.comment).strip()
 
     def line(self) -> list[Node]:
@@ -186,7 +185,7 @@ class Game:
     """
 
     def __init__(self, variant: AnyVariant, start: str | None = None, facts: Facts | None = None) -> None:
-        """Without `facts` the start is what its FEN alone says."""
+        """Without `facts`, those of the start follow from its FEN alone."""
         facts = facts or facts_of(start or variant.startpos)
         self.variant = variant
         self.start = start
@@ -207,15 +206,15 @@ class Game:
         return self.position_of(self.at)
 
     def position_of(self, node: Node) -> PositionSpec:
-        """One of its places."""
+        """The position at a node."""
         return PositionSpec(self.variant, self.start, tuple(ply.text for ply in node.line()))
 
     def tips(self) -> list[Node]:
-        """The last places of all lines."""
+        """The last nodes of all lines."""
         return [node for node in below(self.root) if not node.children]
 
     def play(self, text: str, side: SideLetter, captures: tuple[str, ...] | None, *, main: bool) -> Node:
-        """Go on with a ply of `side`, new or known; with `main` it becomes the main line. ValueError when full."""
+        """Play a new or known ply of `side`; with `main` it becomes the main line. ValueError if the game is full."""
         node = next((child for child in self.at.children if child.text == text), None)
         if node is None:
             if self.size >= PLY_LIMIT:
@@ -235,7 +234,7 @@ class Game:
             node.parent.children.insert(0, node)
 
     def remove(self, node: Node) -> None:
-        """Remove `node` and everything after it; if the shown position was there, the one before is shown."""
+        """Remove `node` and everything after it; if the shown position was there, show the one before."""
         assert node.parent is not None
         if node in self.at.line():
             self.at = node.parent
@@ -252,7 +251,7 @@ class Game:
         return nodes
 
     def entries(self) -> tuple[Entry, ...]:
-        """The line that is shown, as values."""
+        """The line on display, as values."""
         place, previous = (1, 0, 0), 0
         entries = []
         for node in self.shown():
@@ -285,7 +284,7 @@ class Game:
 
 
 def next_side(parent: Node, move: int) -> SideLetter:
-    """Who plays `move` behind `parent`: the other side, unless the piece that has just moved goes on (berserk)."""
+    """Who plays `move` after `parent`: the other side, unless the man that has just moved moves again (berserk)."""
     if parent.parent is None:
         return parent.side
     goes_on = is_same_piece(move_number(parent.text), move)
@@ -293,7 +292,7 @@ def next_side(parent: Node, move: int) -> SideLetter:
 
 
 def below(node: Node) -> Iterator[Node]:
-    """The node and everything that follows it."""
+    """The node and all its descendants."""
     stack = [node]
     while stack:
         node = stack.pop()
