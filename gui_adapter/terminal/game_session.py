@@ -1,6 +1,6 @@
-"""The session: the game that is played, who plays each side, the clock, and what an engine is asked.
+"""The session: the game, the players of both sides, the clock, and questions to engines.
 
-Everything here happens in the one task of the controller. The end of a game is decided in one place, `_arrive`, and
+Everything here runs in the controller's single task. The end of a game is decided in one place, `_arrive`, and
 everything that ends with it (clock, search, files) ends in `_finish`.
 """
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class GameSession:
-    """One game after the other; `events` hears what happens by itself and of everything that can be seen."""
+    """One game after another; `events` is told about unsolicited news and visible changes."""
 
     def __init__(
         self,
@@ -51,16 +51,16 @@ class GameSession:
         self.files = files
         self.say = events.say
         self.say_unkept: Callable[[str], object] = events.say
-        """Takes the sentence that says that nothing compiled can be kept; it is said once."""
+        """Called once with a sentence if compiled code cannot be cached."""
         self._unkept = ""
         self.speed = 0.0
         self.players = Players(events, traffic, self._hear_compiler)
         self.pace = Pace(events.post, self._look_at_clock)
         self.paused = False
         self.looking = False
-        """An earlier position is on display: nobody is asked to move there."""
+        """An earlier position is on display, in which nobody is asked to move."""
         self.analysing = 0
-        """How many lines our engine shows for every position; 0 for no analysis."""
+        """The number of lines of an analysis; 0 without analysis."""
         self.replaying: float | None = None
         """Seconds between two plies of a replay."""
         self.offered: SideLetter | None = None
@@ -68,36 +68,36 @@ class GameSession:
         self.ready = False
         """Whether the rules have been loaded."""
         self.failure = 0
-        """The exit status that an engine's failure leads to."""
+        """The exit status after an engine's failure."""
         self.arrivals = 0
-        """How many positions were reached or looked at."""
+        """The number of positions that were reached or looked at."""
         self.number = 0
-        """Of the game, from 1."""
+        """The number of the game, from 1."""
         self.standing = Standing()
         self.ladder = Ladder(keep=files.keep)
         self._counted = 0
-        """The game that `standing` or `ladder` has counted last."""
+        """The last game that `standing` or `ladder` has counted."""
         self.rated = True
-        """Whether the result may count for `ladder`: the game was begun here at the start position, and nobody has
-        changed seats since."""
+        """Whether the result may count for `ladder`: the game began here at the start position, and nobody has changed
+        seats since."""
         self.questions = Questions(events, self._begun, self._answered, self._failed)
         self.review: Review | None = None
         """The last review of this game."""
         self.events = events
         self.watcher: Watcher | None = None
-        """Who follows the game where it is played elsewhere, by `guests`."""
+        """The watcher of a game that is played elsewhere, by `guests`."""
         self.guests: tuple[str, str] | None = None
         self.limits_of_analysis = Limits(infinite=True)
         self._take(Game(variant))
 
     @property
     def variant(self) -> AnyVariant:
-        """What is played."""
+        """The variant of the game."""
         return self.game.variant
 
     @property
     def facts(self) -> Facts:
-        """What is known about the position on display."""
+        """The facts about the position on display."""
         facts = self.game.at.facts
         assert facts is not None
         return facts
@@ -115,14 +115,14 @@ class GameSession:
 
     @property
     def compiling(self) -> Progress | None:
-        """What an engine compiles now, the rules' first; None if none does. One that waits for a compiler speaks
-        only where no other of them is that compiler."""
+        """What an engine is compiling, preferring the rules' process; None if nothing. A process that only waits for
+        another one's compiling counts only if none of our engines is that other one."""
         engines = [self.rules.compiling, *(opponent.compiling for opponent in self.players.everybody)]
         told = [progress for progress in engines if progress is not None]
         return min(told, key=lambda progress: progress.elsewhere, default=None)
 
     def _hear_compiler(self, progress: Progress) -> None:
-        """An engine of ours compiles."""
+        """Handle the progress of compiling in one of our engines."""
         if progress.unkept and not self._unkept:
             self._unkept = progress.unkept
             self.say_unkept(unkept_text(progress.unkept))
@@ -130,7 +130,7 @@ class GameSession:
 
     @property
     def mode(self) -> Mode:
-        """What the session is used for now."""
+        """The current use of the session."""
         if self.analysing:
             return "analysis"
         if self.looking or self.replaying is not None:
@@ -151,11 +151,11 @@ class GameSession:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Who plays: attackers, defenders."""
+        """The names of the players: attackers, defenders."""
         return self.guests or (self.players["a"].name, self.players["d"].name)
 
     def side_word(self, side: str) -> str:
-        """What a side is called in this game."""
+        """The name of a side in this game."""
         return GAMES[self.variant.game].sides["ad".index(side)]
 
     @property
@@ -167,7 +167,7 @@ class GameSession:
 
     @property
     def busy(self) -> bool:
-        """Whether something is running that will end by itself."""
+        """Whether something is running that ends by itself."""
         if self.reviewing:
             return True
         asked = self.questions.asked
@@ -184,7 +184,7 @@ class GameSession:
 
     @property
     def stoppable(self) -> bool:
-        """Whether there is anything that `stop` ends."""
+        """Whether there is anything for `stop` to end."""
         return (
             self.questions.asked is not None
             or self.pace.waiting
@@ -198,15 +198,15 @@ class GameSession:
         return self.review is not None and self.review.running
 
     def legal(self, text: str) -> Move | None:
-        """The legal move of that name, if there is one."""
+        """The legal move with this text, if there is one."""
         return next((move for move in self.facts.legal if move.text == text), None)
 
     def record(self) -> GameRecord:
-        """The whole game as a record, with what is needed to sit down at it again."""
+        """The whole game as a record, with everything needed to continue it."""
         return record_of(self.game, self.names, tags_of(self.players, self.clock))
 
     def _take(self, game: Game) -> None:
-        """Play `game` from now on; everything about the previous one ends."""
+        """Switch to `game`; everything about the previous one ends."""
         self.game = game
         if self.review is not None:
             self.review.drop()
@@ -224,7 +224,7 @@ class GameSession:
             self.clock.reset(game.clocks())
 
     def foresee(self, variant: AnyVariant, names: tuple[str, str] | None = None) -> None:
-        """Before `load_rules`: the board of a game that is going to be taken up, so that no other one is seen first."""
+        """Before `load_rules`, show the board of the game that is going to be continued, and no other one first."""
         self._take(Game(variant))
         self.guests = names
 
@@ -235,9 +235,9 @@ class GameSession:
         moves: tuple[str, ...] = (),
         watcher: Watcher | None = None,
     ) -> None:
-        """Begin a new game; on an IllegalPosition the old one stays.
+        """Begin a new game; on IllegalPosition the old one stays.
 
-        With `watcher` it is played elsewhere: nobody here moves, and nothing is written down.
+        With `watcher` it is played elsewhere: nobody here moves, and nothing is recorded.
         """
         facts = await self.rules.facts(PositionSpec(variant, start))
         if moves:
@@ -256,16 +256,16 @@ class GameSession:
         await self._arrive()
 
     async def take_up(self, record: GameRecord, variant: AnyVariant) -> list[str]:
-        """Go on with a recorded game; IllegalPosition if the rules refuse it, and then the old one stays.
+        """Continue a recorded game; on IllegalPosition, if the rules reject it, the old one stays.
 
-        Returns what there is to say where record and rules differ about the end.
+        Returns sentences about differences between record and rules in how the game ended.
         """
         game = game_of(record, variant)
         try:
             for node in game.tips():
                 await self.rules.check(game.position_of(node))
         except IllegalPosition as error:
-            # Some files name no rules, and then these are those of the game before.
+            # Some files name no rules, and then the variant is that of the previous game.
             raise IllegalPosition(
                 f"{error} (by the rules of {variant.name}: `variant NAME` or --variant chooses others)"
             ) from None
@@ -279,7 +279,7 @@ class GameSession:
         return doubt
 
     def _settle_end(self) -> list[str]:
-        """The end that a record claims, against the rules: only what no rule decides is taken from the record."""
+        """Compare the end in a record with the rules: only an end outside the rules is taken from the record."""
         node = self.game.at
         claimed, node.end = node.end, None
         if claimed is None or self.end is not None:
@@ -293,7 +293,7 @@ class GameSession:
         return []
 
     def put_away(self) -> None:
-        """The game is left as it is; an unfinished one can be resumed."""
+        """Leave the game; an unfinished one can be resumed."""
         self.withdraw()
         self.questions.forget()
         self.pace.rest()
@@ -305,34 +305,34 @@ class GameSession:
         root.facts = await self.rules.facts(self.game.position_of(root))
 
     async def open(self, *, held: bool = False) -> None:
-        """The rules are there: the game may begin. One that is `held` waits for another to be taken up."""
+        """The rules are loaded, so the game may begin. If `held`, it waits for another game to replace it."""
         self.ready = True
         if not held:
             await self._arrive()
 
     def assign(self, side: SideLetter, spec: Spec | None) -> None:
-        """Let an engine play a side, or a person."""
+        """Let an engine or a person play a side."""
         self.failure = 0
         self.players.assign(side, spec)
 
     def follow(self) -> None:
-        """Give engines that follow the person's results the level for this game; StandingError if the results cannot
-        be read, which can only happen the first time."""
+        """Set the level for this game of engines that follow the user's results; StandingError if the results cannot be
+        read, which can only happen the first time."""
         if self.players.follows:
             self.players.follow(self.ladder.level(self.variant.game))
 
     def warm_up(self) -> None:
-        """Start the engines that play, before they are asked."""
+        """Start the playing engines before they are needed."""
         self.players.warm_up(self.variant, self.number)
 
     def set_clock(self, times: tuple[int, int] | None) -> None:
-        """Play by this clock from now on, with all the time; None for no clock."""
+        """Use this clock from now on, with full time; None for no clock."""
         self.pace.clock = None if times is None else GameClock(*times)
 
-    # What happens
+    # Events
 
     async def play(self, move: Move, answer: Answer | None = None) -> None:
-        """Make a legal ply here. ValueError if the game is full."""
+        """Play a legal move in the position on display. ValueError if the game is full."""
         side = self.side
         here = self.game.at
         main = not (self.looking or self.analysing) or not here.children
@@ -346,7 +346,7 @@ class GameSession:
         if not self.analysing:
             node.clock, node.time = self.pace.moved(side)
         if answer is not None and (info := answer.info) is not None:
-            # What the mover's engine has said goes into the record.
+            # The report of the mover's engine goes into the record.
             node.depth = info.depth
             if info.score is not None:
                 node.cp, node.mate = info.score.cp, info.score.mate
@@ -367,8 +367,8 @@ class GameSession:
         await self._arrive(news=False)
 
     async def declare(self, result: str, reason: Reason) -> None:
-        """End the game as no rule does: somebody resigned, lost on time, or both agreed. Plies that were taken back
-        before are not part of it: kept as its continuation, they would hide the result from every record."""
+        """End the game outside the rules of the board, by resignation, time or agreement. Plies that were taken back
+        are removed: as a continuation, they would hide the result from every record."""
         if not self.looking:
             for child in tuple(self.game.at.children):
                 self.game.remove(child)
@@ -376,8 +376,8 @@ class GameSession:
         await self._arrive()
 
     async def _look(self) -> None:
-        """Ask the rules about the position on display, once. If they cannot be asked, show the one before: one
-        of which nothing is known cannot be shown."""
+        """Ask the rules once about the position on display. If they cannot be asked, show the previous one, because a
+        position without facts cannot be shown."""
         node = self.game.at
         if node.facts is None or not node.facts.asked:
             try:
@@ -391,7 +391,7 @@ class GameSession:
                 node.captures = known[node.text].captures if node.text in known else None
 
     async def _arrive(self, *, news: bool = True) -> None:
-        """A position was reached, or something about it has changed: the game continues here, or it is over."""
+        """After a position was reached or changed, continue the game here, or end it."""
         await self._look()
         self.arrivals += 1
         if self.end is None:
@@ -401,7 +401,7 @@ class GameSession:
         self.events.changed()
 
     def _finish(self, news: bool) -> None:
-        """The game is over here: everything that ran stops."""
+        """The game is over here: stop everything that is running."""
         end = self.end
         assert end is not None
         self.withdraw()
@@ -414,8 +414,8 @@ class GameSession:
             self._count(end)
 
     def _count(self, end: End) -> None:
-        """Count a game of a person against one of our levels, once. A level that follows the person may change for the
-        next game; otherwise one may be suggested from the third game on."""
+        """Count a person's game against one of our levels, once. A level that follows the user may change for the next
+        game; otherwise a level may be suggested from the third game."""
         persons, engines = self.players.persons, self.players.engines
         if len(persons) != 1 or self.number == self._counted or self.replaying is not None or self.looking:
             return
@@ -456,14 +456,14 @@ class GameSession:
                 await self.ask_for_move()
 
     def withdraw(self) -> None:
-        """Nobody wants the answer any more to what is asked; a hint was asked for by a person, who is told."""
+        """Withdraw the current question; if it was for a hint, tell the user."""
         asked = self.questions.asked
         if asked is not None and asked.purpose == "hint":
             self.say("No hint: the game went on before it was found.")
         self.questions.withdraw()
 
     async def ask_for_move(self) -> None:
-        """The engine of the side to move thinks about its move; for a person, ours does."""
+        """Let the engine of the side to move think about its move; for a person, ours."""
         opponent = self.players[self.side].opponent
         if opponent is None:
             opponent = self.players.substitute
@@ -471,13 +471,14 @@ class GameSession:
         self.questions.ask(self._question(opponent, "move", self.pace.limits(opponent.spec)))
 
     def hint(self, limits: Limits) -> None:
-        """Let our engine say what it would play here."""
+        """Ask our engine what it would play here."""
         self.questions.ask(self._question(self.players.helper, "hint", limits))
 
     def begin_review(
         self, limit: int, told: Callable[[Review], None], speak: Callable[[str], object]
     ) -> Review:
-        """Let our engine look at every position of the main line; `told` hears of the end, when the tree has it all."""
+        """Let our engine analyse every position of the main line; `told` is called at the end, when the tree is
+        complete."""
 
         def ended(review: Review) -> None:
             async def event() -> None:
@@ -495,9 +496,9 @@ class GameSession:
         return self.review
 
     async def analyse(self, lines: int) -> None:
-        """Have our engine analyse every position that is shown, with `lines` lines; 0 ends it.
+        """Let our engine analyse every position on display, with `lines` lines; 0 ends the analysis.
 
-        The game goes on where the analysis has come to; an engine that is to move there waits for its `go`.
+        The game then continues at the current position; an engine that is to move there waits for `go`.
         """
         self.withdraw()
         self.analysing = lines
@@ -520,17 +521,17 @@ class GameSession:
         )
 
     def _think(self) -> None:
-        """The time of the side to move counts from now on."""
+        """Begin to count the time of the side to move."""
         self.pace.think(self.side, begun=self.game.at.ply > 0)
 
     async def _look_at_clock(self) -> None:
-        """Ten times a second: a side without time has lost."""
+        """Called ten times a second: a side without time has lost."""
         flagged = self.pace.flagged()
         if flagged is not None and self.end is None:
             await self.declare(other(flagged), Reason.TIME)
         self.events.changed()
 
-    # What engines say
+    # Answers of engines
 
     async def _begun(self, question: Question) -> None:
         if question.purpose == "move":
@@ -549,10 +550,10 @@ class GameSession:
         await questions.fail(self, question, error)
         self.events.changed()
 
-    # Time that passes
+    # Passing time
 
     async def step_replay(self) -> None:
-        """One ply on in the line that is shown; at its end the replay is over."""
+        """Advance the replay by one ply of the line on display; at its end the replay is over."""
         node = self.game.at
         if node.children:
             node = node.children[0]
@@ -561,7 +562,7 @@ class GameSession:
         await self.go_to(node, looking=node is not self.game.root.tip() or self.replaying is not None)
 
     async def halt(self) -> bool:
-        """End what runs; whether anything did."""
+        """End everything that is running; returns whether anything was."""
         if self.review is not None and self.review.running:
             await self.review.stop()
             return True
@@ -589,7 +590,7 @@ class GameSession:
         return False
 
     async def close(self) -> None:
-        """End every process; the game is saved if it is unfinished."""
+        """End every process, and save an unfinished game."""
         self.pace.rest()
         if self.review is not None:
             await self.review.close()

@@ -34,15 +34,15 @@ from .rules_process import Traffic, choose, end
 from .values import Purpose, SideLetter
 
 MOVETIME_MS = 1000
-"""How long a foreign engine thinks where nothing else limits it."""
+"""Time for a move of a foreign engine without other limits."""
 GRACE = 2.0
-"""Seconds an engine may be late."""
+"""Seconds that an engine may be late."""
 LOWEST, HIGHEST = 0, 10
 DEFAULT_LEVEL: Final = 5
 THINKING_MS: Final = 5000
-"""How long a move may take where there is no clock; only the highest level uses it all."""
+"""Longest time for a move without a clock; only the highest level uses all of it."""
 AUTO: Final = "auto"
-"""In place of a level: the one that follows the person's results."""
+"""In place of a level: the one that follows the user's results."""
 OPTION: Final = "SkillLevel"
 
 _LIMITS: Final = Limits(movetime=THINKING_MS)
@@ -50,7 +50,7 @@ _LIMITS: Final = Limits(movetime=THINKING_MS)
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level in words, and how long it may think."""
+    """A level in words, and its limits."""
 
     words: str
     limits: Limits = _LIMITS
@@ -69,21 +69,21 @@ def _level(number: int) -> Level:
 LEVELS: Final[dict[int, Level]] = {number: _level(number) for number in range(LOWEST, HIGHEST + 1)}
 
 HINT: Final = Limits(nodes=300_000)
-"""What a hint costs: the same answer on every machine."""
+"""The limits of a hint, in nodes so that the answer is the same on every machine."""
 ANALYSIS: Final = Limits(nodes=1_000_000)
-"""An analysis that nobody will stop, as in a script."""
+"""The limits of an analysis that nobody will stop, as in a script."""
 
 
 def level_lines() -> list[str]:
-    """Every level in a line, for the help."""
+    """One line per level, for the help."""
     return [f"{number:>5}  {level.words}" for number, level in LEVELS.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """An opponent as it is named. `player` and `level` are of our own engine, `command` is anybody's; the user may have
-    `registered` it under a name. `clock` and `letters` are as in `registry`. With `auto` the level of each new game
-    follows the person's results."""
+    """A specification of an opponent. `player` and `level` are for our own engine, `command` is for any engine, which
+    the user may have `registered` under a name. `clock` and `letters` are as in `registry`. With `auto` the level of
+    each new game follows the user's results."""
 
     player: str = "default"
     level: int | None = None
@@ -102,7 +102,7 @@ class Spec:
 
     @property
     def name(self) -> str:
-        """What it is called on screen."""
+        """Its name on screen."""
         if self.command:
             return self.registered or Path(self.command[0]).name
         if self.level is not None:
@@ -118,7 +118,7 @@ class Spec:
 
     @property
     def limits(self) -> Limits:
-        """What ends a search of it where no clock does."""
+        """The limits of its searches without a clock."""
         if self.movetime is not None:
             return Limits(movetime=self.movetime)
         if self.level is not None:
@@ -138,8 +138,8 @@ def at_level(text: str) -> Spec:
 
 
 def by_name(name: str, variant: AnyVariant) -> Spec:
-    """A shipped player, a player's file or an engine of the user; ValueError if there is none, it does not play this
-    variant, or its evaluator cannot be read."""
+    """A shipped player, a player's file or a registered engine; ValueError if it does not exist, if it does not play
+    this variant, or if its evaluator cannot be read."""
     if registry.find(name) is not None:
         return by_command(name, variant)
     try:
@@ -157,8 +157,8 @@ def by_name(name: str, variant: AnyVariant) -> Spec:
 
 
 def home(name: str, variant: AnyVariant) -> str | None:
-    """The variant to play where `variant` is none of a player's or registered engine's; None if it is one, or if there
-    is nobody of that name."""
+    """The variant to play if the player or registered engine does not play `variant`; None if it does, or if nobody has
+    that name."""
     with contextlib.suppress(PlayerError, registry.RegistryError):
         engine = registry.find(name)
         if engine is not None:
@@ -170,8 +170,8 @@ def home(name: str, variant: AnyVariant) -> str | None:
 
 
 def by_command(text: str, variant: AnyVariant) -> Spec:
-    """Any engine process, by its command or as the user has registered it; ValueError if the command cannot be read,
-    names no program, or does not play this variant."""
+    """Any engine process, by its command or its registered name; ValueError if the command is malformed, names no
+    program, or does not play this variant."""
     engine = registry.engine_of(text)
     words = engine.words
     misfit = engine.misfit((variant.name, *variant.aliases))
@@ -190,7 +190,7 @@ def by_command(text: str, variant: AnyVariant) -> Spec:
 
 
 def without_clock(limits: Limits, side: SideLetter) -> Limits:
-    """The same for an engine that knows no clock: a time for this move."""
+    """The same limits for an engine without support for clocks: a fixed time for this move."""
     index = "ad".index(side)
     left = limits.clock[index]
     if left is None:
@@ -201,9 +201,9 @@ def without_clock(limits: Limits, side: SideLetter) -> Limits:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A request to an opponent: who answers, why, about which position, within which limits, with how many lines.
+    """A question to an opponent: who is asked, the purpose, the position, the limits, and the number of lines.
 
-    `game` counts the games of this session: an engine is told when another begins. `book` lets our levels begin with
+    `game` counts the games of this session, because engines are told about new games. `book` lets our levels begin with
     moves of their opening book.
     """
 
@@ -219,7 +219,7 @@ class Question:
 
 
 class Opponent:
-    """The process behind a `Spec`: started when it is needed, told the whole game with every question."""
+    """The process behind a `Spec`: started when needed, and sent the whole game with every question."""
 
     def __init__(
         self,
@@ -240,18 +240,19 @@ class Opponent:
 
     @property
     def name(self) -> str:
-        """What it calls itself, once it has; ours is called by its level, the user's as it is registered."""
+        """The name that the engine gives itself, once known; ours is named by its level, a registered engine by its
+        registered name."""
         if self.spec.own or self.spec.registered or self._engine is None:
             return self.spec.name
         return plain(self._engine.name)[:40] or self.spec.name
 
     @property
     def compiling(self) -> Progress | None:
-        """What the process compiles now; None if nothing."""
+        """What the process is compiling; None if nothing."""
         return None if self._engine is None else self._engine.compiling
 
     def become(self, spec: Spec) -> bool:
-        """Play as `spec` from the next question on; False if that needs another process."""
+        """Play as `spec` from the next question; False if that needs another process."""
         if not (self.spec.own and spec.own):
             return False
         self.spec = spec
@@ -260,7 +261,7 @@ class Opponent:
     async def prepare(
         self, variant: AnyVariant, game: int, side: SideLetter, seed: int | None = None, book: bool = False
     ) -> None:
-        """Have a process ready to play `side` in game number `game`; EngineError if there is none."""
+        """Get a process ready to play `side` in game number `game`; EngineError if that fails."""
         async with self._busy:
             await self._ready(variant, game, side, seed, book)
 
@@ -280,18 +281,18 @@ class Opponent:
                 await self._drop()
                 raise EngineError(f"{self.spec.name} is no longer needed")
             self._prepared = self._set_up_as = None
-        # `close` may take the process away meanwhile: asking it anything is an EngineError then.
+        # `close` may end the process meanwhile; asking it anything then raises EngineError.
         engine = self._engine
         other = self._prepared is None or self._prepared[0] is not variant
         if other and self.spec.own:
-            # Before any option: after each ours is ready to play, and would compile the game it begins with.
+            # Before any option: after each option ours gets ready to play, and would compile its default game.
             await choose(engine, variant)
         if self._set_up_as != self.spec:
             await self._set_up(engine, seed, book)
         if other and not self.spec.own:
             await choose(engine, variant)
         if self._prepared != (variant, game):
-            # Wrappers of other programs must know their side before the clock runs.
+            # Adapters for other programs must know their side before the clock runs.
             await self._set("Side", side)
             await engine.new_game()
             self._prepared = (variant, game)
@@ -311,7 +312,7 @@ class Opponent:
         self._set_up_as = self.spec
 
     async def _set(self, name: str, value: str | int | bool) -> None:
-        """Set an option where the engine has it; one without it is left as it is."""
+        """Set an option if the engine has it."""
         if self._engine is not None and name.casefold() in self._engine.options:
             await self._engine.set_option(name, value)
 
@@ -320,8 +321,8 @@ class Opponent:
     ) -> Answer | None:
         """Ask for a move; `begun` is called when the question has been sent.
 
-        None if the answer is not `wanted` any more before that. EngineError if there is no answer; the process is
-        ended then, and the next question starts another.
+        None if the answer is no longer `wanted` by then. EngineError if there is no answer; in that case the process is
+        ended, and the next question starts another.
         """
         async with self._busy:
             try:
@@ -357,7 +358,7 @@ class Opponent:
         return await self._search
 
     async def halt(self) -> None:
-        """End the running search; its answer goes to its asker. Never fails."""
+        """End the running search; its answer goes to whoever asked. Never fails."""
         search = self._search
         if search is not None and not search.done:
             with contextlib.suppress(EngineError):
@@ -366,34 +367,34 @@ class Opponent:
     async def _drop(self) -> None:
         engine, self._engine = self._engine, None
         if engine is not None:
-            # A foreign program may have something to put in order; ours has nothing to lose.
+            # A foreign program may need time to clean up; ours has nothing to lose.
             await (end(engine) if self.spec.own else end(engine, 0.2, 0.5))
 
     async def rest(self) -> None:
-        """End the process, if need be in the middle of a search; the next question starts another. Never fails."""
+        """End the process, even in the middle of a search; the next question starts another. Never fails."""
         with contextlib.suppress(EngineError):
             await self._drop()
 
     async def close(self) -> None:
-        """End the process, also one that is just being started; there will be no other."""
+        """End the process, even while it is being started; no other one will be started."""
         self._closed = True
         await self.rest()
 
     async def idle(self) -> None:
-        """Returns when nothing is asked any more."""
+        """Returns when no question is open."""
         async with self._busy:
             pass
 
 
 def _patience(limits: Limits) -> float | None:
-    """How long an answer may take; None for the client's own measure."""
+    """Seconds to wait for an answer; None for the client's default."""
     if limits.movetime is not None:
         return limits.movetime / 1000 + GRACE
     return None
 
 
 def plain(text: str) -> str:
-    """Text from outside as it may be shown: nothing that a terminal obeys."""
+    """Text from outside without control characters."""
     return "".join(sign if sign.isprintable() else " " for sign in text).strip()
 
 
@@ -404,8 +405,8 @@ PERSON: Final = "person"
 
 
 class Player:
-    """One side: a person, or an engine. `score` is what its engine saw last, for itself, in centipawns (a forced
-    end counts as very much)."""
+    """One side: a person or an engine. `score` is its engine's latest score for itself in centipawns (a forced end is a
+    very large one)."""
 
     def __init__(self) -> None:
         self.opponent: Opponent | None = None
@@ -413,13 +414,13 @@ class Player:
 
     @property
     def name(self) -> str:
-        """What the player is called on screen."""
+        """The player's name on screen."""
         return PERSON if self.opponent is None else self.opponent.name
 
 
 class Players:
-    """Both sides. `rival` is who takes a side that a person leaves, `helper` our engine for hints and analysis,
-    `substitute` moves for a person who says `go`."""
+    """Both sides. `rival` takes over a side that a person leaves, `helper` is our engine for hints and analysis, and
+    `substitute` moves for a person who types `go`."""
 
     def __init__(
         self,
@@ -461,12 +462,12 @@ class Players:
         return [player.opponent for player in self._players.values() if player.opponent is not None]
 
     def forget_scores(self) -> None:
-        """Another game begins."""
+        """Forget the scores, because another game begins."""
         for player in self._players.values():
             player.score = None
 
     def assign(self, side: SideLetter, spec: Spec | None) -> None:
-        """Let an engine play a side, or a person; an engine of ours that plays it already becomes the new one."""
+        """Let an engine or a person play a side; if one of our engines already plays it, it is reconfigured."""
         player = self._players[side]
         player.score = None
         if spec is not None and player.opponent is not None and player.opponent.become(spec):
@@ -478,11 +479,11 @@ class Players:
 
     @property
     def follows(self) -> bool:
-        """Whether an opponent's level follows the person's results."""
+        """Whether an opponent's level follows the user's results."""
         return self.rival.auto or any(opponent.spec.auto for opponent in self.engines)
 
     def follow(self, level: int) -> None:
-        """Opponents whose level follows the person's results play at this one from now on."""
+        """Set this level for opponents that follow the user's results."""
         if self.rival.auto:
             self.rival = replace(self.rival, level=level)
         for opponent in self.engines:
@@ -494,11 +495,11 @@ class Players:
 
     @property
     def everybody(self) -> list[Opponent]:
-        """All engines: those that play and those that help."""
+        """All engines, including those that only help."""
         return [*self.engines, self.helper, self.substitute]
 
     def release(self, opponent: Opponent) -> None:
-        """An engine leaves its side to a person."""
+        """Let a person take over an engine's side."""
         for player in self._players.values():
             if player.opponent is opponent:
                 player.opponent = None

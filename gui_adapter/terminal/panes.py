@@ -1,4 +1,4 @@
-"""Everything beside the board as text: captions, clocks, thinking, history, status."""
+"""Everything around the board as text: captions, clocks, thinking, history, status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .theme import ASCII, Fragment, Glyphs, glyphs
 from .values import Clock, Entry, Line, Thinking, View
 
 LOGISTIC: Final = math.log(64 / 36) / 100
-"""100 centipawns are an expected score of 64 %."""
+"""Log-odds per centipawn: 100 centipawns are an expected score of 64 %."""
 TENTHS: Final = 20_000
 """Milliseconds below which a clock shows tenths."""
 
@@ -67,14 +67,14 @@ def time_text(milliseconds: int) -> str:
     left = max(0, milliseconds)
     if left < TENTHS:
         return f"0:{left // 1000:02}.{left % 1000 // 100}"
-    # Up: a clock that shows 0:20 has not less than that.
+    # Rounded up: a clock that shows 0:30 has at most that.
     minutes, seconds = divmod(-(-left // 1000), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
 
 
 def clocks(clock: Clock, sides: tuple[str, str], signs: Glyphs = ASCII) -> Row:
-    """Both clocks; an arrow and a colour of its own mark the one that runs."""
+    """Both clocks; the running one is marked by an arrow and a colour."""
     made: list[Fragment] = []
     for index, letter in enumerate("ad"):
         runs = clock.running == letter
@@ -85,7 +85,7 @@ def clocks(clock: Clock, sides: tuple[str, str], signs: Glyphs = ASCII) -> Row:
 
 
 def clock_rows(clock: Clock, sides: tuple[str, str], columns: int, signs: Glyphs = ASCII) -> list[Row]:
-    """The clocks in one row, or in two where one has no room."""
+    """The clocks in one row, or in two if they do not fit."""
     together = clocks(clock, sides, signs)
     if sum(width(text) for _, text in together) <= columns:
         return [together]
@@ -114,7 +114,7 @@ def score_text(line: Line, sides: tuple[str, str] = ("attackers", "defenders")) 
 
 
 def chance(line: Line) -> float | None:
-    """The expected score of the attackers, 0 to 1, or None where nothing was said about it."""
+    """The expected score of the attackers, 0 to 1; None if unknown."""
     if line.mate is not None:
         return 0.5 if line.mate == 0 else float(line.mate > 0)
     if line.wdl is not None:
@@ -160,7 +160,7 @@ def search_text(thinking: Thinking, signs: Glyphs = ASCII) -> str:
 
 
 def thinking_lines(view: View, columns: int) -> list[str]:
-    """What a search says, as plain lines: who and how deep, then its lines, best first."""
+    """A search as plain lines: who is thinking and how deep, then its lines, best first."""
     if view.thinking is None:
         return []
     signs = glyphs(view.settings)
@@ -172,7 +172,7 @@ def thinking_lines(view: View, columns: int) -> list[str]:
 
 
 def thinking_pane(view: View, columns: int, rows: int, signs: Glyphs = ASCII) -> list[Row]:
-    """The analysis: who thinks and how deep, the bar, and for every line its score above its moves."""
+    """The analysis: who is thinking and how deep, the bar, and for every line its score above its moves."""
     thinking = view.thinking
     if thinking is None or rows < 1 or not (thinking.lines or thinking.running):
         return []
@@ -192,13 +192,13 @@ def thinking_pane(view: View, columns: int, rows: int, signs: Glyphs = ASCII) ->
         )
         number = f"{line.multipv}. " if len(thinking.lines) > 1 else ""
         made.append((("class:dim", number), (favoured, clip(score, columns - len(number), signs.more))))
-        # A few plies say what a line is about; the others follow in the second line of the pane.
+        # A few plies show what a line is about; the rest follows in the second line of the pane.
         made += [(("", f"  {part}"),) for part in _wrapped(line.pv, columns - 2, 2, signs)]
     return made[:rows]
 
 
 def _wrapped(words: Sequence[str], columns: int, lines: int, signs: Glyphs) -> list[str]:
-    """Words on at most so many lines; what is missing shows at the end."""
+    """Words on at most `lines` lines; omissions are marked at the end."""
     made = [""]
     for word in words:
         longer = f"{made[-1]} {word}".lstrip()
@@ -216,8 +216,7 @@ def _wrapped(words: Sequence[str], columns: int, lines: int, signs: Glyphs) -> l
 
 
 def history_pane(view: View, columns: int, rows: int, signs: Glyphs = ASCII) -> list[Row]:
-    """The moves, two a row, a new row for every turn, around the current one; `+2` counts variations, `"` marks a
-    comment."""
+    """The moves around the current one, a row for every turn; `+2` counts variations, `"` marks a comment."""
     number = max(2, len(str(view.history[-1].turn))) if view.history else 2
     longest = max((width(_move_text(entry)) for entry in view.history), default=0)
     cell = max(6, min(longest + 2, (columns - number - 2) // 2))
@@ -239,7 +238,7 @@ def history_pane(view: View, columns: int, rows: int, signs: Glyphs = ASCII) -> 
 
 
 def _move_text(entry: Entry) -> str:
-    """A move with what is known about it."""
+    """A move with its marks."""
     more = f"+{entry.variations}" if entry.variations else ""
     return entry.long + more + ('"' if entry.comment else "")
 
@@ -251,7 +250,7 @@ def _move_style(entry: Entry) -> str:
 
 
 def _fitted(row: Sequence[Fragment], columns: int) -> Row:
-    """As much of a row as there is room for."""
+    """As much of a row as fits."""
     made = []
     for style, text in row:
         if columns <= 0:
@@ -265,7 +264,7 @@ def _fitted(row: Sequence[Fragment], columns: int) -> Row:
 
 
 def compiling_text(progress: Progress) -> str:
-    """What is being compiled, how long that has taken, and how long it will."""
+    """What is being compiled, the time so far, and the time left."""
     done = f"{progress.done}/{progress.total} {progress.part}"
     left = "" if progress.remaining is None else f", about {progress.remaining:.0f} s left"
     when = "at each start" if progress.unkept else "for the first start"
@@ -274,7 +273,7 @@ def compiling_text(progress: Progress) -> str:
 
 
 def status(view: View, columns: int, signs: Glyphs = ASCII, notes: Sequence[str] = ()) -> Row:
-    """One line, filled: `notes`, then what is played by whom."""
+    """The status line, padded: `notes`, then the game and its players."""
     attackers, defenders = view.names
     parts = [*filter(None, (view.compiling, view.reviewing)), *notes, view.variant]
     if attackers or defenders:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 LINE_LIMIT: Final = 4096
 WIDTH: Final = 80
-"""Columns of what goes to a file or a pipe."""
+"""Columns of output to a file or a pipe."""
 ROWS_BESIDE: Final = 8
-"""Rows of the terminal that the board leaves to the task, the answers and the prompt."""
+"""Rows of the terminal reserved for the task, the answers and the prompt."""
 WORDS: Final = {
     "MOVE": "try it: d1d3",
     "hint": "which man has to move; again: the move",
@@ -68,7 +68,7 @@ examples:
 
 
 def main(argv: list[str]) -> int:
-    """Show puzzles until nobody wants more; 0, 2 for what cannot be shown, 4 where the score could not be kept."""
+    """Show puzzles until the user leaves; 0, 2 if a puzzle cannot be shown, 4 if the score could not be saved."""
     options = Parser(
         prog="hnefi puzzle",
         description=DESCRIPTION,
@@ -138,7 +138,7 @@ def main(argv: list[str]) -> int:
 def _none_like(
     theme: str | None, plies: int | None, variants: Sequence[str], entries: Sequence[Entry]
 ) -> str:
-    """Why no puzzle was chosen, and what there would be."""
+    """Why no puzzle was chosen, and which ones exist."""
     alike = [entry for entry in entries if entry.variant in variants and theme in (None, *themes(entry))]
     if not alike:
         return f"--theme {theme}: no puzzle of these variants has it: expected another --theme or --variant"
@@ -153,14 +153,14 @@ def _numbered(puzzle: str) -> str:
 
 
 def piped(source: IO[bytes]) -> Iterator[str]:
-    """The lines of a file or a pipe; what is too long for a line comes in parts."""
+    """The lines of a file or a pipe; overlong lines come in parts."""
     while data := source.readline(LINE_LIMIT):
         yield data.decode("utf-8", "replace")
 
 
 def typed(settings: Settings) -> Iterator[str]:
-    """The lines that somebody types, with history and with Tab for the words; ends at Ctrl-D, and at Ctrl-C where
-    nothing has been typed: elsewhere Ctrl-C drops the line."""
+    """Typed lines, with history and with Tab for the words. Ends at Ctrl-D, and at Ctrl-C on an empty line; otherwise
+    Ctrl-C drops the line."""
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import WordCompleter
     from prompt_toolkit.formatted_text import FormattedText
@@ -184,7 +184,7 @@ def typed(settings: Settings) -> Iterator[str]:
 
 
 class Desk:
-    """Shows one puzzle after the other, and answers lines."""
+    """Shows one puzzle after another, and answers lines."""
 
     def __init__(
         self, entries: Sequence[Entry], scores: Scores, lines: Iterator[str], settings: Settings | None = None
@@ -200,7 +200,7 @@ class Desk:
         self._code = DONE
 
     def run(self, first: Entry | None = None) -> int:
-        """Go through lines until the last one or `quit`."""
+        """Handle lines until the last one or `quit`."""
         self._show(first or self._sitting.choose(self._entries))
         for line in self._lines:
             word = line.strip()
@@ -265,7 +265,7 @@ class Desk:
     # What is typed
 
     def _answer(self, text: str) -> bool:
-        """Carry out a line; True to leave."""
+        """Execute a line; True to leave."""
         exercise = self._exercise
         assert exercise is not None
         word = text.lower()
@@ -325,7 +325,7 @@ class Desk:
         return False
 
     def _result(self, solved: bool) -> None:
-        """The first result of a puzzle that is shown counts; where it cannot be written down, the sitting goes on."""
+        """Count the first result of the current puzzle; if it cannot be saved, the session continues."""
         try:
             change = self._sitting.result(solved)
         except ScoresError as error:

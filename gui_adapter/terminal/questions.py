@@ -1,6 +1,6 @@
-"""What engines are asked, one question at a time, and what becomes of the answer: a move, a hint, a failure.
+"""Questions to engines, one at a time, and the handling of answers: a move, a hint, a failure.
 
-Every question has a ticket. Once it is withdrawn, or another one is asked, whatever still arrives for it is dropped.
+Every question has a ticket. Once it is withdrawn, or another one is asked, late answers to it are dropped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LINES_KEPT = 64
 
 
 class Questions:
-    """Asks, and posts what comes of it: `begun` when the engine has the question, then `answered` or `failed`."""
+    """Asks questions and posts events: `begun` when the engine has the question, then `answered` or `failed`."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Questions:
         self.thinking: Thinking | None = None
 
     def ask(self, question: Question) -> None:
-        """Ask; an earlier question is withdrawn."""
+        """Ask a question; an earlier one is withdrawn."""
         self.withdraw()
         self._ticket += 1
         self.asked = question
@@ -56,19 +56,19 @@ class Questions:
         self._spawn(self._run(question, self._ticket))
 
     def withdraw(self) -> None:
-        """The answer is not wanted any more."""
+        """Withdraw the question: its answer is no longer needed."""
         self._ticket += 1
         if self.asked is not None:
             self._spawn(self.asked.opponent.halt())
         self._rest()
 
     def hurry(self) -> None:
-        """The answer is wanted now."""
+        """Make the engine answer at once."""
         if self.asked is not None:
             self._spawn(self.asked.opponent.halt())
 
     def forget(self, purpose: Purpose | None = None) -> None:
-        """Drop what the last search found; with `purpose`, only if it was made for that."""
+        """Drop the results of the last search; with `purpose`, only if it had that purpose."""
         if self.asked is None and self.thinking is not None and purpose in (None, self.thinking.purpose):
             self.thinking = None
 
@@ -131,7 +131,7 @@ class Questions:
         self._events.post(event)
 
     async def _read(self, search: Search, question: Question, ticket: int) -> None:
-        """Take reports as they come; the newest of each line counts."""
+        """Read reports as they arrive; the newest for each line counts."""
         try:
             async for info in search:
                 if ticket != self._ticket:
@@ -139,7 +139,7 @@ class Questions:
                 self._note(question, (info,))
                 self._events.changed()
         except EngineError:
-            pass  # whoever awaits the answer is told
+            pass  # the error goes to whoever awaits the answer
 
     def _note(self, question: Question, infos: Sequence[InfoLine]) -> None:
         assert self.thinking is not None
@@ -152,7 +152,7 @@ class Questions:
 
 
 def as_line(info: InfoLine, side: SideLetter, before: Line | None = None) -> Line:
-    """A report in the view of the attackers; what it leaves out stands as `before` said it."""
+    """A report from the attackers' point of view; missing values are taken from `before`."""
     sign = 1 if side == "a" else -1
     score = info.score
     wdl = info.wdl
@@ -173,11 +173,11 @@ def as_line(info: InfoLine, side: SideLetter, before: Line | None = None) -> Lin
     )
 
 
-# What becomes of answers
+# Handling answers
 
 
 DRAW_SCORE: Final = 20
-"""Centipawns for itself up to which an engine accepts a draw."""
+"""Largest score for itself, in centipawns, at which an engine accepts a draw."""
 DRAW_PLY: Final = 20
 """Ply before which no engine accepts a draw."""
 FORCED: Final = 100_000
@@ -185,7 +185,7 @@ FORCED: Final = 100_000
 
 
 async def take(session: GameSession, question: Question, answer: Answer) -> None:
-    """Make the move that an engine has answered."""
+    """Play the move in an engine's answer."""
     opponent = question.opponent
     text = "" if answer.move is None else answer.move
     if text == "resign":
@@ -215,7 +215,7 @@ async def take(session: GameSession, question: Question, answer: Answer) -> None
 
 
 def _instead(opponent: Opponent, answer: Answer) -> str:
-    """A note where a weaker level has not played the first move of its best line, which is the one on show."""
+    """A note if a weaker level has not played the first move of its best line, which is the line on screen."""
     if opponent.spec.level is None:
         return ""
     for line in reversed(answer.strings):
@@ -232,7 +232,7 @@ async def _why_not(session: GameSession, text: str) -> str:
 
 
 def tell_hint(session: GameSession, answer: Answer) -> None:
-    """Say what our engine would play."""
+    """Tell the user what our engine would play."""
     thinking = session.questions.thinking
     score = ""
     if thinking is not None and thinking.lines:
@@ -243,7 +243,8 @@ def tell_hint(session: GameSession, answer: Answer) -> None:
 
 
 async def fail(session: GameSession, question: Question, error: EngineError) -> None:
-    """An engine has failed: it is restarted once, with the whole game; after that the game continues without it."""
+    """Handle the failure of an engine: it is restarted once, with the whole game; after that the game continues without
+    it."""
     opponent = question.opponent
     opponent.failures += 2 if isinstance(error, EngineStartError) else 1
     session.pace.rest()
@@ -267,6 +268,6 @@ async def fail(session: GameSession, question: Question, error: EngineError) -> 
 
 
 def accepts_draw(session: GameSession, side: SideLetter) -> bool:
-    """Whether the engine on a side takes a draw now."""
+    """Whether the engine on a side accepts a draw now."""
     score = session.players[side].score
     return session.game.at.ply >= DRAW_PLY and score is not None and score <= DRAW_SCORE

@@ -33,12 +33,12 @@ from .values import Move, Reply, View
 Submit = Callable[[str], Awaitable[Reply]]
 NEW_LINE: Final = ("", "\n")
 ANSWERED: Final = 0.3
-"""Seconds that the next line waits for the answer to the one before; what takes longer is answered above it."""
+"""Seconds that the next line waits for the previous answer; later answers appear above it."""
 _WELCOME: Final = "Type a move such as {move}, `help` for the commands, Tab for completions, `quit` to leave."
 
 
 class Repl:
-    """One person at one terminal. `first` is carried out before anything is typed."""
+    """One person at one terminal. `first` is executed before anything is typed."""
 
     def __init__(self, controller: Controller, first: str | None = None) -> None:
         self._controller = controller
@@ -62,7 +62,7 @@ class Repl:
         self._session.default_buffer.on_text_changed += lambda _: self._look_up()
 
     async def run(self) -> int:
-        """Talk until the person leaves; returns the exit status."""
+        """Run until the person leaves; returns the exit status."""
         controller = self._controller
         controller.on_change(self._changed)
         self._catch_signals()
@@ -83,7 +83,7 @@ class Repl:
             talking = asyncio.ensure_future(self._listen())
             leaving = asyncio.ensure_future(self._left.wait())
             await asyncio.wait({talking, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            # The line that is being typed is taken off the screen, if there still is one.
+            # Remove a partly typed line from the screen.
             await asyncio.wait({talking}, timeout=ANSWERED)
             for task in (talking, leaving):
                 task.cancel()
@@ -100,7 +100,7 @@ class Repl:
         return controller.status
 
     async def _listen(self) -> None:
-        """Talk, with the terminal in raw mode all the time."""
+        """Read lines, with the terminal in raw mode all the time."""
         with self._session.input.raw_mode(), _never_cooked(self._session.input):
             await self._talk()
 
@@ -129,17 +129,17 @@ class Repl:
             self._flush()
             if reply.show and drawn == self._drawn:
                 self._draw(self._controller.view)
-        except Exception as error:  # noqa: BLE001 - handed on by `run`, which would wait for ever otherwise
+        except Exception as error:  # noqa: BLE001 - re-raised by `run`, which would wait for ever otherwise
             self._failure = error
             self._leave()
             return
         if reply.quit:
             self._leave()
 
-    # What is printed
+    # Output
 
     def _changed(self) -> None:
-        """Something has happened: say what, and show the board where somebody waits for it."""
+        """Print news, and the board if somebody is waiting for it."""
         view = self._controller.view
         self._flush()
         if view.ready and _picture(view) != self._shown and _worth_showing(view):
@@ -152,7 +152,7 @@ class Repl:
                 app.invalidate()
 
     def _flush(self) -> None:
-        """Print what was said since the last time."""
+        """Print messages since the last time."""
         lines = [line for line in self._controller.view.log if line.number > self._said]
         if lines:
             self._said = lines[-1].number
@@ -168,13 +168,13 @@ class Repl:
     def _print(self, fragments: list[theme.Fragment]) -> None:
         theme.print_styled(fragments, self._controller.settings)
 
-    # The line that is being typed
+    # The line being typed
 
     def _message(self) -> FormattedText:
         return FormattedText([("class:prompt", f"{self._controller.view.prompt}> ")])
 
     def _toolbar(self) -> FormattedText:
-        """One line: about what is typed, else what is thought, and the clock."""
+        """One line: a note on the typed text, else the engine's thinking, and the clock."""
         view = self._controller.view
         columns = shutil.get_terminal_size().columns
         parts = []
@@ -196,7 +196,7 @@ class Repl:
         return FormattedText([("class:status", clip("   ".join(parts), columns))])
 
     def _about(self, text: str) -> str:
-        """What there is to say about a line before it is sent."""
+        """A note on a line before it is sent."""
         if not text:
             return ""
         move = typed_move(text)
@@ -209,7 +209,7 @@ class Repl:
         return f"{word.name} {word.takes}".strip() + f": {word.help}"
 
     def _look_up(self) -> None:
-        """A move is typed: ask the rules why it is illegal, if it is."""
+        """For a typed move, ask the rules why it is illegal, if it is."""
         text = typed_move(self._session.default_buffer.text.strip())
         view = self._controller.view
         if text is None or text == self._why[0] or not view.ready or len(text) < 4:
@@ -232,7 +232,7 @@ class Repl:
 
         @keys.add("c-c")
         def _(event: KeyPressEvent) -> None:
-            """Stop what runs; else empty the line; else ask whether to leave."""
+            """Stop what is running; else clear the line; else ask whether to leave."""
             buffer = event.app.current_buffer
             if buffer.text and "stop" not in self._controller.view.words:
                 buffer.reset()
@@ -241,7 +241,7 @@ class Repl:
 
         @keys.add("c-@", filter=Condition(lambda: not (self._lines or self._session.default_buffer.text)))
         def _(_: KeyPressEvent) -> None:
-            """What a terminal makes of a Ctrl-D that comes before the first prompt."""
+            """Terminals turn a Ctrl-D before the first prompt into this key."""
             self._leave()
 
         return keys
@@ -258,7 +258,7 @@ class Repl:
             self._session.app.exit(exception=EOFError)
 
     def _catch_signals(self) -> None:
-        """Told to end: the game is saved, and the program ends. An interruption from elsewhere is a Ctrl-C."""
+        """On TERM or HUP save the game and end; an interrupt from outside counts as Ctrl-C."""
 
         def end() -> None:
             self._controller.interrupted = True
@@ -279,7 +279,7 @@ class Repl:
 
 @contextmanager
 def _never_cooked(keyboard: Input) -> Iterator[None]:
-    """Stay in raw mode where prompt_toolkit would leave it to print above the typed line: a terminal in cooked mode
+    """Stay in raw mode where prompt_toolkit would leave it to print above the typed line: in cooked mode the terminal
     swallows a Ctrl-D."""
     keyboard.cooked_mode = nullcontext  # type: ignore[method-assign]
     try:
@@ -289,27 +289,27 @@ def _never_cooked(keyboard: Input) -> Iterator[None]:
 
 
 def _worth_showing(view: View) -> bool:
-    """Whether somebody waits for the board: not while an engine is about to answer a person."""
+    """Whether somebody is waiting for the board: not while an engine is about to answer a person's move."""
     return view.mode != "play" or view.persons_turn or view.end is not None or view.paused
 
 
 def _signs(view: View) -> list[str]:
-    """What the symbols on the board mean."""
+    """The meanings of the symbols on the board."""
     return drawing.legend(view, colour=theme.colourful(view.settings), signs=theme.glyphs(view.settings))
 
 
 def _picture(view: View) -> object:
-    """What the board shows: equal for two views that would be drawn alike."""
+    """A key that is equal for views whose boards look the same."""
     return view.variant, view.board, view.ply, view.end, view.flipped
 
 
 def _welcome(view: View) -> str:
-    """The first thing that is said."""
+    """The first message."""
     return _WELCOME.format(move=GAMES[view.game].example)
 
 
 async def run(controller: Controller, first: str | None = None) -> int:
-    """The prompt, until the person leaves; returns the exit status."""
+    """Run the prompt until the person leaves; returns the exit status."""
     return await Repl(controller, first).run()
 
 
@@ -317,14 +317,14 @@ async def run(controller: Controller, first: str | None = None) -> int:
 
 
 class WordCompleter(Completer):
-    """Completes from the view as it is when the key is pressed."""
+    """Completes words and moves from the current view."""
 
     def __init__(self, view: Callable[[], View]) -> None:
         self._view = view
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        """Everything that could stand where the cursor is."""
+        """All completions at the cursor."""
         text = document.text_before_cursor.lstrip()
         first, blank, rest = text.partition(" ")
         if not blank:
@@ -346,14 +346,14 @@ class WordCompleter(Completer):
                 yield Completion(value, -len(last))
 
     def _first(self, typed: str) -> Iterator[Completion]:
-        """The beginning of a move, or of a word."""
+        """Completions for the first word of a line: moves and commands."""
         view = self._view()
         yield from moves(view, typed.lower())
         for word in table.beginning_with(typed, view.words):
             yield Completion(word, -len(typed), display_meta=table.TABLE[word].help)
 
     def _behind(self, word: str, rest: str) -> Iterable[str]:
-        """What may stand behind a word."""
+        """Possible arguments of a command."""
         if word in ("new", "variant"):
             return listed()
         if word == "player":
@@ -374,7 +374,7 @@ class WordCompleter(Completer):
 
 
 def moves(view: View, typed: str) -> Iterator[Completion]:
-    """Men that can move, where nothing or half a move is typed; their targets, once a man is named."""
+    """The men that can move, if nothing or half a square is typed; a man's targets, once it is named."""
     sources: dict[str, list[Move]] = {}
     for move in view.legal:
         sources.setdefault(move.source, []).append(move)
@@ -392,7 +392,7 @@ def moves(view: View, typed: str) -> Iterator[Completion]:
 
 
 def _targets(view: View, source: str, typed: str, *, blank: bool = False) -> Iterator[Completion]:
-    """Whole moves that begin with what is typed; with `blank`, the target alone behind `source`."""
+    """Whole moves that begin with the typed text; with `blank`, only targets after `source`."""
     bare = typed.replace("-", "").lower()
     for move in view.legal:
         text = move.target if blank else move.text
@@ -401,7 +401,7 @@ def _targets(view: View, source: str, typed: str, *, blank: bool = False) -> Ite
 
 
 def _registered() -> tuple[str, ...]:
-    """The user's own engines; none where their file cannot be read, which is said when one is chosen."""
+    """The user's registered engines; none if their file cannot be read, which is reported when one is chosen."""
     try:
         return tuple(registry.load())
     except registry.RegistryError:

@@ -1,7 +1,7 @@
-"""The review of a game: our engine looks at every position of its main line, and each move is judged by what it lost.
+"""The review of a game: our engine analyses every position of its main line, and each move is judged by what it lost.
 
-What is asked goes on beside the game, in a task of its own; what came of it enters the tree in the task that owns the
-game. A review that is stopped keeps what it has found.
+The analysis runs in a separate task beside the game; results enter the tree in the task that owns the game. A stopped
+review keeps its results.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from .game_session import GameSession
 
 NODES: Final = 100_000
-"""How far each position is searched where nothing else is said."""
+"""Nodes per position by default."""
 LINES: Final = 2
-"""A second line tells whether there was another good move."""
+"""Lines per position; the second shows whether there was another good move."""
 FAILURES: Final = 3
-"""Positions in a row without an answer after which the engine is not asked any more."""
+"""Consecutive positions without an answer after which the review ends."""
 
 
 class Review:
-    """One review. `nodes` are the places of the main line, the start among them; `done` of them are known."""
+    """One review. `nodes` are the nodes of the main line, including the start; `done` of them have been analysed."""
 
     def __init__(
         self,
@@ -69,35 +69,35 @@ class Review:
         self._facts: list[Facts] = []
         self._looks: list[PositionAnalysis | None] = [None] * len(self.nodes)
         self._better: dict[int, list[tuple[str, tuple[str, ...]]]] = {}
-        """By the ply that was played instead: the better line, each move with its captures."""
+        """The better lines, with captures for each move, by the ply that was played instead."""
         self._task = asyncio.ensure_future(self._run())
 
     @property
     def progress(self) -> str:
-        """How far it is: `review 12 of 41`; empty when it is over."""
+        """The progress: `review 12 of 41`; empty when it is over."""
         return f"review {self.done} of {len(self.nodes)}" if self.running else ""
 
     @property
     def current(self) -> bool:
-        """Whether the main line still is the one that was looked at."""
+        """Whether the main line is still the one that was analysed."""
         return [self._session.game.root, *self._session.game.root.tip().line()] == self.nodes
 
     async def stop(self) -> None:
-        """Let it end with what is known."""
+        """End the review with the results so far."""
         self._wanted = False
         await self._session.players.helper.halt()
 
     def drop(self) -> None:
-        """Nobody wants to know any more."""
+        """Discard the review."""
         self._wanted = self.running = False
         self._task.cancel()
 
     async def close(self) -> None:
-        """End it, and wait until nothing runs."""
+        """End it, and wait until nothing is running."""
         self.drop()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    # What is asked
+    # Questions
 
     async def _run(self) -> None:
         try:
@@ -159,7 +159,7 @@ class Review:
         return look_of(answer.infos[:LINES], side, {move.text for move in facts.legal}, remarks.SHOWN)
 
     async def _play_better_lines(self) -> None:
-        """Ask the rules about the lines that are going to be variations; what they refuse is cut off."""
+        """Check with the rules the lines that become variations; illegal parts are cut off."""
         for judged in self._assessed().judged:
             before = self._looks[judged.ply - 1]
             for line in () if before is None else better_lines(judged, before, 1):
@@ -183,10 +183,10 @@ class Review:
         ]
         return assessed(played, self._looks, Thresholds(), GAMES[self._start.variant.game].sides)
 
-    # What comes of it
+    # Results
 
     def conclude(self) -> None:
-        """Write everything into the tree: scores, remarks, better lines, accuracy. In the task that owns the game."""
+        """Write scores, remarks, better lines and accuracy into the tree, in the task that owns the game."""
         self.result = self._assessed()
         for judged, node in zip(self.result.judged, self.nodes[1:], strict=True):
             self._annotate(judged, node)
@@ -195,7 +195,7 @@ class Review:
         game.tags = tuple(remarks.with_tags(game.tags, self.result, name, f"{self.limit} nodes"))
 
     def _choices(self, ply: int) -> int:
-        """How many moves there were to choose from; two where the position was not looked at."""
+        """The number of legal moves; two if the position was not analysed."""
         return len(self._facts[ply].legal) if ply < len(self._facts) else 2
 
     def _annotate(self, judged: MoveAssessment, node: Node) -> None:
@@ -210,7 +210,7 @@ class Review:
             self._grow(node, line, self._better.get(judged.ply, []))
 
     def _grow(self, node: Node, line: Line, better: Sequence[tuple[str, tuple[str, ...]]]) -> None:
-        """A better line as a variation, but for one that is there."""
+        """Add a better line as a variation, unless it exists already."""
         game, parent = self._session.game, node.parent
         assert parent is not None
         if not better or game.size + len(better) > PLY_LIMIT:
@@ -230,7 +230,7 @@ class Review:
             game.size += 1
             parent = grown
 
-    # What is told
+    # Output
 
     def said(self, judged: MoveAssessment) -> str:
         """`?? blunder: 62 % -> 12 %; better d3a3xa2 (defenders +0.35)`."""
@@ -245,7 +245,7 @@ class Review:
         return f"{judged.sign} {remarks.sentence(judged, better, self.result.sides)}"
 
     def remarkable(self) -> list[MoveAssessment]:
-        """The moves that got a sign."""
+        """The marked moves."""
         assert self.result is not None
         return [judged for judged in self.result.judged if judged.sign]
 
@@ -269,7 +269,7 @@ class Review:
         yield from self.summary()[1:]
 
     def summary(self) -> Sequence[str]:
-        """A few lines: how exactly both sides played, and what became of wins."""
+        """A few lines: the accuracy of both sides, and missed wins."""
         result = self.result
         assert result is not None
         rates = [f"{side} {text_chart.rates(result, number)[0]}" for number, side in enumerate(result.sides)]
