@@ -202,7 +202,7 @@ async def _play(
 
 
 class _Table:
-    """The player and the engines. They are made when we are in, because importing them takes longer than a login."""
+    """The player and the engines. They are created after the login, because importing them takes longer than that."""
 
     def __init__(
         self, arguments: argparse.Namespace, settings: Settings, ping: float, traffic: trace.Trace | None
@@ -259,7 +259,7 @@ class _Table:
             )
 
     def leave(self, why: str) -> None:
-        """The game that is being played is not played on by us."""
+        """Leave the current game unfinished."""
         if self._player is not None:
             self._player.leave(why)
 

@@ -1,4 +1,4 @@
-"""The way to the server: lines over TCP, the login, and connecting again when the connection falls."""
+"""The connection to the server: lines over TCP, the login, and reconnecting."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ UNSENT_LIMIT: Final = 65_536
 RAW_LIMIT: Final = 256 * 1024 * 1024
 """Bytes of archived games that are skipped; more is nonsense."""
 PARTING: Final = 0.2
-"""Seconds in which a server may read our last words."""
+"""Seconds for the server to read our last lines."""
 ARCHIVE: Final = re.compile(rb"= archived_games ([0-9]{1,18})\r?")
 TIMED_OUT: Final = "no answer"
 
 
 class ServerError(Exception):
-    """The other side has refused, or sends nonsense: a sentence. Trying again does not help."""
+    """The server has refused us or sends nonsense; the text is a sentence. Trying again does not help."""
 
 
 class Lost(Exception):
-    """The connection fell; a sentence. Trying again may help."""
+    """The connection was lost; the text is a sentence. Trying again may help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Waits:
     """How long we wait, in seconds, and how often we try to log in."""
 
     ping: float = 30.0
-    """Between two pings; a connection on which one is not answered until the next but one is given up."""
+    """Seconds between two pings; a connection is given up if a ping is not answered before the next but one."""
     answer: float = 30.0
     """For a connection, and for the answer to a login."""
     first: float = 2.0
@@ -64,7 +64,7 @@ class Waits:
     good: float = 60.0
     """Pauses between connections, see `Pauses`."""
     occupied: float = 60.0
-    """After `logged_in_already`: so long the server may take to notice that our last connection has gone."""
+    """After `logged_in_already`: the time that the server may need to notice the end of our last connection."""
     too_soon: float = 60.0
     too_soon_last: float = 1800.0
     """After `retried_too_soon`, doubled each time: the server doubles its own pause, up to half an hour."""
@@ -83,7 +83,7 @@ class Connection:
         trace: Trace | None,
         secret: tuple[bytes, bytes] | None = None,
     ) -> None:
-        """`secret` is text that is never handed on, and what takes its place: a server may repeat what we sent."""
+        """`secret` is a text that is never passed on, and its replacement, because a server may repeat what we sent."""
         self._reader = reader
         self._writer = writer
         self._trace = trace
@@ -127,7 +127,7 @@ class Connection:
             raise Lost("the server does not read our messages")
 
     async def lines(self) -> list[str]:
-        """What came, as far as it is whole lines: perhaps none. Lost at the end of the stream."""
+        """The complete lines received, perhaps none. Lost at the end of the stream."""
         if self._unread:
             unread, self._unread = self._unread, []
             return unread
@@ -181,7 +181,7 @@ class Connection:
         return found
 
     async def close(self) -> None:
-        """End the connection when what was sent is on its way, or soon."""
+        """End the connection when everything has been sent, or soon in any case."""
         try:
             async with asyncio.timeout(PARTING):
                 self._writer.transport.set_write_buffer_limits(0)
@@ -203,9 +203,10 @@ class Link:
         self._been_in = False
 
     async def keep(self, use: Callable[[Connection], Awaitable[int]]) -> int:
-        """What `use` returns for a connection on which we are logged in; where that falls it gets another one.
+        """Call `use` with a connection on which we are logged in and return its result; if the connection is lost, call
+        it with another.
 
-        ServerError where the server refuses us, and where the first connection cannot be made.
+        ServerError if the server refuses us, or if the first connection cannot be made.
         """
         pauses = Pauses(self.waits.first, self.waits.last, self.waits.good)
         while True:
@@ -221,7 +222,7 @@ class Link:
                 await asyncio.sleep(pause)
 
     async def _await_attempt(self) -> None:
-        """Never more than so many failed logins an hour."""
+        """Wait as long as there have been too many failed logins within an hour."""
         if len(self._failures) == self.waits.attempts:
             wait = self._failures[0] + self.waits.hour - time.monotonic()
             if wait > 0:
@@ -245,7 +246,8 @@ class Link:
             await self._await_attempt()
 
     async def _log_in(self, connection: Connection) -> float | None:
-        """None when we are in, or after how many seconds to try again; ServerError if that cannot help, Lost."""
+        """Log in; returns None on success, or the seconds after which to try again. ServerError if that cannot help,
+        Lost."""
         account = self._account
         self._failures.append(time.monotonic())
         head = f"{account.wire} login {account.user}"
@@ -261,7 +263,7 @@ class Link:
             self._been_in = True
             connection.send(f"software_id hnefi-{about.VERSION}")
             return None
-        # The server heard us some time after we spoke: its hour is not over before one that begins now.
+        # The server received the login some time after we sent it, so count the hour from now.
         self._failures[-1] = time.monotonic()
         return self._pause_after(refusal)
 

@@ -27,18 +27,18 @@ RESIGNS: Final = "---"
 PLIES: Final = 2_000
 """Of one game; the rules end every one after 134."""
 OVERHEAD: Final = 500.0
-"""Milliseconds of the clock that are for the way to the server and back."""
+"""Milliseconds of the clock reserved for the way to the server and back."""
 SHARE: Final = 0.1
-"""Of the clock, for one move at most."""
+"""The largest share of the clock for one move."""
 LEAST: Final = 50.0
-"""Milliseconds for a move even where the clock is as good as over."""
+"""Milliseconds for a move even if the clock has almost run out."""
 LONGEST: Final = 10**12
 _CLOCK: Final = re.compile(r"([0-9]{1,6})([smhd])\+([0-9]{1,5})s?", re.ASCII)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 class GameError(ValueError):
-    """What the server says about a game cannot be understood: a sentence."""
+    """The server's description of a game is invalid; the text is a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """A game as it stands. `clock` has what each side has left, in milliseconds at the time of the message."""
+    """The state of a game. `clock` is the time that each side had left at the time of the message, in milliseconds."""
 
     attackers: str
     defenders: str

@@ -26,23 +26,23 @@ from .thinking import Choice, Engines
 LOG = logging.getLogger("hnefi.hnefatafl_org")
 
 REFUSALS: Final = 3
-"""Legal moves of one position that the server may refuse: then our rules differ, and we resign."""
+"""Legal moves that the server may refuse in one position; after that our rules must differ, and we resign."""
 EVEN: Final = 50
-"""Centipawns for us up to which `--draws even` takes a draw."""
+"""Largest score for us, in centipawns, at which `--draws even` accepts a draw."""
 UNTIMED: Final = 5_000.0
 """Milliseconds for a move of a game without a clock."""
 OTHERS: Final = 64
-"""Further games of ours that are kept in mind."""
+"""Maximum number of our other games to remember."""
 WORDS: Final = 100
 """Unknown words that are logged, once each."""
 NAME: Final = 40
 GAME_TAG: Final = "HnefataflOrgGame"
-"""The tag with the server's number of a game: a game that another process continues has a record of each."""
+"""The tag with the server's number of a game. If another process continues a game, each of them writes a record."""
 
 
 @dataclass(slots=True)
 class Match:
-    """One game of ours. `tail` are moves that the server has told one by one since it told the whole `game`."""
+    """One game of ours. `tail` are the moves that the server has sent one by one since it sent the whole `game`."""
 
     id: str
     add: int | None = None
@@ -56,7 +56,7 @@ class Match:
     choice: Choice | None = None
 
     def hear(self, side: Side, move: str) -> None:
-        """A move that was told by itself, perhaps for the second time."""
+        """Handle a single move from the server, perhaps for the second time."""
         assert self.game is not None
         known = [*self.game.moves, *self.tail]
         if move in known[-2:]:
@@ -139,7 +139,7 @@ class Player:
         self._ready = self._engines.ready.is_set()
         starting = asyncio.ensure_future(self._engines.ready.wait())
         reading = asyncio.ensure_future(connection.lines())
-        # What the server says by itself after a login, it says before it answers this.
+        # Everything that the server sends by itself after a login comes before the answer to this.
         self._ping()
         due = time.monotonic() + self._every
         try:
@@ -309,7 +309,7 @@ class Player:
             self._settings.even and score is not None and score.mate is None and (score.cp or 0) <= EVEN
         )
         LOG.info("the draw that is offered in game %s is %s", match.id, "taken" if accepted else "not taken")
-        # `decline` is a word of theirs, but the server then forgets the game. Who is not answered plays on.
+        # The protocol has `decline`, but the server then forgets the game. Without an answer the game continues.
         if accepted:
             self._connection.send(f"draw {match.id} accept")
 
@@ -332,7 +332,7 @@ class Player:
     # Games
 
     def _next(self) -> None:
-        """The next game: one of ours that is being played, or a new one; or that was the last."""
+        """Go to the next game: one of ours in progress, or a new one, unless the last one was the last."""
         if not (self._told_all and self._ready):
             return
         if self._others:
@@ -357,7 +357,7 @@ class Player:
         self._ask()
 
     def _ask(self) -> None:
-        """Have the server tell the game as it stands; one question at a time."""
+        """Ask the server for the state of the game, one question at a time."""
         assert self._match is not None
         if self._answered < self._asked:
             self._again = True
@@ -413,7 +413,7 @@ class Player:
             self._say(f"{number + 1:3}. {role} {ply.move}{taken}")
 
     def _drop(self, why: str) -> None:
-        """There is nothing to play on in this game."""
+        """Drop a game that cannot be continued."""
         LOG.warning("%s", why)
         self._cancel()
         self._answered = self._asked
@@ -422,7 +422,7 @@ class Player:
         self._next()
 
     async def _settle(self) -> None:
-        """What a line has begun and the loop has to wait for: the end of a game."""
+        """Finish what a line has begun and the loop has to wait for: the end of a game."""
         if self._over is None or self._match is None:
             self._over = None
             return
@@ -436,7 +436,7 @@ class Player:
         self._next()
 
     async def _finish(self, match: Match, result: str, reason: str) -> None:
-        """The server says that the game is over: write down how."""
+        """Record the end of a game as the server reports it."""
         game = match.game
         why = ""
         if game is None:
@@ -521,7 +521,7 @@ class Player:
         match.sent = ""
 
     def _cancel(self) -> None:
-        """Nobody wants the move any more that is being thought about."""
+        """Stop thinking about a move that is no longer needed."""
         task, self._thinking = self._thinking, None
         if task is not None:
             task.cancel()
@@ -548,5 +548,5 @@ def _is_id(word: str) -> bool:
 
 
 def _name(text: str) -> str:
-    """A name without what a terminal would obey."""
+    """A name without control characters."""
     return "".join(sign for sign in text if sign.isprintable())[:NAME]

@@ -1,4 +1,4 @@
-"""What our engines say about a game: our move, and how a game that the server has ended did end."""
+"""Questions to our engines about a game: our move, and how a game ended by the server did end."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from .game import Game
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Our move, or None where there is none to be found and `why` says the reason; the position, and how good the
-    engine thinks it is for us."""
+    """Our move, or None with the reason in `why`; the position, and the engine's score of it for us."""
 
     move: str | None
     why: str = ""
@@ -26,7 +25,7 @@ class Choice:
 
 
 class Engines:
-    """The book of rules, which is an engine of ours, and whoever chooses the moves: perhaps the same process."""
+    """An engine of ours that answers questions about the rules, and the engine that chooses moves, perhaps the same."""
 
     def __init__(self, rules: EngineSlot, chooser: EngineSlot) -> None:
         self._slots = (rules, chooser)
@@ -37,12 +36,12 @@ class Engines:
         """Set once the engines have started."""
 
     async def start(self, variant: str) -> None:
-        """Start the engines, and play this first; EngineError. Whoever asks them meanwhile waits."""
+        """Start the engines with this variant; EngineError. Questions asked meanwhile wait."""
         await self.play(variant)
         self.ready.set()
 
     async def play(self, variant: str) -> None:
-        """What is played from now on; EngineError."""
+        """Switch to a variant; EngineError."""
         if variant != self._variant:
             await asyncio.gather(*(slot.choose(f"variant {variant}") for slot in dict.fromkeys(self._slots)))
             self._variant = variant
@@ -59,7 +58,7 @@ class Engines:
         try:
             facts = await self._rules.facts(line)
             if facts.result is not None:
-                # By our rules the game is over, the server goes on: so do we, without the history.
+                # By our rules the game is over, but the server continues; so do we, without the history.
                 line = Line(f"{' '.join(facts.fen.split()[:2])} 0 1")
                 facts = await self._rules.facts(line)
         except IllegalPosition as error:

@@ -40,7 +40,7 @@ other, for `hnefi arena`, `hnefi play --engine` and whatever else starts engines
 
 
 def main(argv: list[str]) -> int:
-    """0 ended as intended, 1 interrupted, 2 called wrongly, 3 the other side failed, 4 our engine failed."""
+    """0 after a normal end, 1 interrupted, 2 called wrongly, 3 the other side failed, 4 our engine failed."""
     options = _parser()
     arguments = options.parse_args(argv)
     _check(options, arguments, argv)
@@ -89,7 +89,7 @@ USES: Final = {
 
 
 def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) -> None:
-    """Make values of the words; ends the program with a sentence where they do not fit each other."""
+    """Convert and check the arguments; exits the program with a sentence if they are inconsistent."""
     uses = {**USES, "address": ("--wrap",)} if "{host}" in (arguments.wrap or "") else USES
     adapter.kind_of(options, arguments, argv, ("--wrap", "--connect"), uses)
     arguments.variant = _variant(options, arguments)

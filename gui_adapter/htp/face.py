@@ -29,13 +29,13 @@ from .lines import LineError
 LOG = logging.getLogger("hnefi.htp")
 
 PATIENCE: Final = 5.0
-"""Seconds within which an answer must find room."""
+"""Seconds within which an answer must be written."""
 LOOK: Final = 0.1
-"""Seconds between two looks at whether anybody can still read us."""
+"""Seconds between two checks whether anybody can still read our output."""
 
 
 class Face:
-    """One conversation. Commands are carried out one after the other, also those before the end of input."""
+    """One conversation. Commands are executed one after another, even if the input has ended meanwhile."""
 
     def __init__(self, stdio: Stdio, game: Game) -> None:
         self._stdio = stdio
@@ -43,7 +43,7 @@ class Face:
         self._quit = False
 
     async def run(self) -> int:
-        """Until `quit`, the end of input, or a failure; the exit code."""
+        """Run until `quit`, the end of input, or a failure; returns the exit code."""
         talking = asyncio.create_task(self._converse())
         unread = asyncio.create_task(self._unread())
         try:
@@ -69,7 +69,7 @@ class Face:
         return DONE
 
     async def _unread(self) -> None:
-        """Until the input has ended and nobody can read us any more: then nobody waits for an answer, either."""
+        """Wait until the input has ended and nobody can read our output: then nobody needs an answer either."""
         await self._stdio.over.wait()
         out = select.poll()
         out.register(1, 0)
@@ -93,7 +93,7 @@ class Face:
             await self._say(f"= {first}", *more)
 
     async def _say(self, *lines: str) -> None:
-        """Write lines, each as soon as there is room; also where the input has ended: a script is read to its end."""
+        """Write lines, each as soon as there is room, even after the end of input, because all of a script is run."""
         deadline = time.monotonic() + PATIENCE
         for line in lines:
             while not self._stdio.mention(line):

@@ -1,4 +1,4 @@
-"""One game as a controller or a light server tells it: its moves, its clock, who thinks, and what is written down."""
+"""One game as told by a controller or a light server: moves, clock, thinking, and recording."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .lines import ROLES, Fischer, LineError, write_play
 LOG = logging.getLogger("hnefi.htp")
 
 RESIGN: Final = "resign"
-"""The word of an engine that gives up, where others name a move."""
+"""An engine's answer in place of a move when it resigns."""
 
 
 class Game:
     """A game of hnefatafl.org's rules. `own` is asked for the rules, `chooser` (which may be the same) for moves.
 
-    The engines are told what is played when something is asked of them, not before.
+    Engines are told the game only when they are asked something.
     """
 
     def __init__(
@@ -53,17 +53,17 @@ class Game:
         self._movetime = movetime
         self._opponent = opponent
         self._known = size
-        """The size of the board that the engines know of."""
+        """The size of the board that the engines have been told."""
         self._log: GameLog | None = None
         self._ended = False
-        """Whether the end of the game is written down; a move taken back makes another game of it."""
+        """Whether the end of the game has been recorded; taking a move back then begins another record."""
         self._entries: list[Entry] = []
         self._ours: Side | None = None
         self.clock: Fischer | None = None
         self.begin(size)
 
     def begin(self, size: int | None = None, first: Side | None = None) -> None:
-        """A new game: on a board of another size, or begun by the other side than usual."""
+        """Begin a new game, perhaps on a board of another size, or with another side to move first."""
         self.leave("another game was begun")
         if size is not None:
             self.size = size
@@ -83,10 +83,10 @@ class Game:
         self._turn_began: float | None = None
         """When the side to move was first asked; the first turn of a game begins with its first command."""
 
-    # What holds now
+    # Current state
 
     async def facts(self) -> Facts:
-        """What the rules say now. EngineError."""
+        """What the rules say about the current position. EngineError."""
         if self._facts is None:
             await self._choose()
             self._facts = await self._rules.facts(self._line)
@@ -99,7 +99,7 @@ class Game:
         return (await self.facts()).outcome
 
     async def must_go_on(self, side: Side | None = None) -> Facts:
-        """What the rules say, while the game is not over and, if one is named, it is the turn of `side`; LineError."""
+        """What the rules say; LineError if the game is over or, if `side` is given, if it is not that side's turn."""
         outcome, facts = await self.outcome(), await self.facts()
         if outcome is not None:
             winner = "a draw" if outcome.winner is None else f"{ROLES[outcome.winner]} wins"
@@ -108,10 +108,10 @@ class Game:
             raise LineError(f"{ROLES[side]}: expected {ROLES[facts.side]}, whose turn it is")
         return facts
 
-    # What happens
+    # Events
 
     async def play(self, side: Side, move: str) -> tuple[str, ...]:
-        """A move of `side`, and the squares that it takes; LineError if it cannot be played."""
+        """Play a move of `side`; returns the captured squares. LineError if it cannot be played."""
         facts = await self.must_go_on(side)
         if move not in facts.legal:
             words = write_play(side, move, self.size)
@@ -125,7 +125,7 @@ class Game:
         return facts.legal[move]
 
     async def resign(self, side: Side) -> None:
-        """`side` gives up; LineError where it is not its turn."""
+        """Resign for `side`; LineError if it is not its turn."""
         await self.must_go_on(side)
         self.resigned = side
         self._end_log(side.other.letter, Reason.RESIGNATION)
@@ -156,11 +156,11 @@ class Game:
         return None if answer.move == RESIGN else answer.move
 
     def leave(self, why: str) -> None:
-        """The game is not played on."""
+        """Leave the game unfinished."""
         self._end_log(None, Reason.INTERRUPTED, why)
 
     async def _choose(self) -> None:
-        """Tell the engines what is played."""
+        """Tell the engines the variant."""
         if self._known != self.size:
             for slot in {self._own, self._chooser}:
                 await slot.choose(f"variant {self.variant.name}")
@@ -198,10 +198,10 @@ class Game:
         self._left.append((left[0], left[1]))
         self._turn_began = now
 
-    # What is written down
+    # Recording
 
     def _record(self, facts: Facts) -> None:
-        """Write what is new; which side is ours is known at the second ply at the latest."""
+        """Record what is new; by the second ply we know which side is ours."""
         if self._ours is not None or len(self._entries) >= 2 or facts.result is not None:
             self._open_log()
         if self._log is not None:

@@ -1,8 +1,8 @@
-"""Our engine as a player on a light server, which is nothing but two connections and a game between them.
+"""Our engine as a player on a light server, which only connects two players for one game.
 
-It greets nobody and has no clock; the first of two players defends. It asks `generate_move ROLE`, is answered
-`play ROLE FROM TO` without the `=` of the text protocol, and hands that on word for word. The end is a closed
-connection: of a finished game as of one that it refuses to go on with.
+It sends no greeting and has no clock; the first of two players defends. It asks `generate_move ROLE`, expects
+`play ROLE FROM TO` without the `=` of the text protocol, and passes that on word for word. It ends by closing the
+connection, both after a finished game and when it refuses to continue.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FIRST_PAUSE, LAST_PAUSE = 0.5, 30.0
 PATIENCE: Final = 5.0
 """Seconds within which the server must have read our move."""
 NONSENSE: Final = 100_000
-"""Lines in a row that say nothing: a server that sends more has no end."""
+"""Consecutive meaningless lines after which we give up on a server."""
 UNKNOWN: Final = 100
-"""Words that are not known, of which each is told once."""
+"""Maximum number of unknown words to report, once each."""
 
 
 class ServerError(Exception):
@@ -44,7 +44,7 @@ class ServerError(Exception):
 
 
 async def connect(host: str, port: int, wait: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection, tried again for `wait` seconds until there is a server; ServerError."""
+    """Connect, with retries for `wait` seconds until there is a server; ServerError."""
     deadline = time.monotonic() + wait
     pauses = Pauses(FIRST_PAUSE, LAST_PAUSE)
     waiting = False
@@ -89,7 +89,7 @@ class Client:
         self._next: asyncio.Task[bytes | None] | None = None
 
     async def play(self) -> int:
-        """The game to its end; the exit code."""
+        """Play the game to its end; returns the exit code."""
         try:
             while (line := await self._line()) is not None:
                 await self._take(line)
@@ -112,7 +112,7 @@ class Client:
             self._writer.close()
 
     async def _finish(self) -> int:
-        """The connection is closed, and does not say why."""
+        """Handle the end of the connection, which comes without a reason."""
         outcome = await self._game.outcome()
         if outcome is not None:
             winner = "a draw" if outcome.winner is None else f"{say.ROLES[outcome.winner]} wins"
@@ -125,7 +125,7 @@ class Client:
             "a move"
         )
 
-    # What comes
+    # Input
 
     async def _line(self) -> bytes | None:
         """The next line; None at the end of the connection. ServerError."""
@@ -135,7 +135,7 @@ class Client:
         return line
 
     def _coming(self) -> asyncio.Task[bytes | None]:
-        """The next line, which is read once, whoever waits for it."""
+        """A task for the next line, shared by all who wait for it."""
         if self._next is None:
             self._next = asyncio.create_task(self._read())
         return self._next
@@ -172,13 +172,13 @@ class Client:
             raise ServerError(f"the server sent {error}; our game and the server's differ") from None
 
     def _skip(self, words: list[str]) -> None:
-        """A line that says nothing to us."""
+        """Skip a meaningless line."""
         if words and words[0] not in self._unknown and len(self._unknown) < UNKNOWN:
             self._unknown.add(words[0])
             LOG.warning("%s: expected generate_move or play: skipped", shorten(" ".join(words)))
 
     async def _follow(self, played: say.Played) -> None:
-        """The opponent has moved."""
+        """Follow a move of the opponent."""
         self._join(played.side.other)
         if played.side is self._side:
             raise LineError(f"a move of {say.ROLES[played.side]}: expected the opponent's, we play this side")
@@ -197,7 +197,7 @@ class Client:
         try:
             await asyncio.wait({thinking, self._coming()}, return_when=asyncio.FIRST_COMPLETED)
             if not thinking.done() and self._coming().result() is None:
-                return  # which the next look at the connection finds again
+                return  # the next read of the connection finds it again
             move = await thinking
         finally:
             thinking.cancel()
@@ -215,10 +215,10 @@ class Client:
             self._side = side
             self._tell(f"we are the {side.name.lower()}")
 
-    # What we say
+    # Output
 
     async def _resign(self, side: Side) -> None:
-        """Give up, when it is our turn; the server wants a word where others have a square."""
+        """Resign when it is our turn; the server expects another word in place of a square."""
         self._asked = None
         await self._send(f"{say.write_play(side, None, self._game.size)} _")
         await self._game.resign(side)
@@ -233,4 +233,4 @@ class Client:
         except TimeoutError:
             raise ServerError(f"the server has read nothing for {PATIENCE:g} s") from None
         except OSError:
-            return  # its end is about to be read, and says more
+            return  # the end of the connection is about to be read and is more informative

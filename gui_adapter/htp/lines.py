@@ -24,7 +24,7 @@ from hnefi.protocol.hosts.hnefatafl_org_notation import (
 )
 
 PORT: Final = 49152
-"""Where light servers listen."""
+"""The port of light servers."""
 LINE_LIMIT: Final = 65_536
 """Bytes of one line on a connection."""
 PROTOCOL_VERSION: Final = "1-beta"
@@ -35,9 +35,9 @@ COMMANDS: Final = (
 )  # fmt: skip
 ROLES: Final = {Side.ATTACKERS: "attacker", Side.DEFENDERS: "defender"}
 STATUS: Final = {"a": "attacker_wins", "d": "defender_wins", "draw": "draw", None: "ongoing"}
-"""The words for how a game stands, by result."""
+"""The words for the state of a game, by result."""
 RESIGNED: Final = ("resigns", "resign")
-"""Both are read; the first is written, because their program reads nothing else."""
+"""Both are accepted; the first is written, because their program accepts nothing else."""
 
 _SIDES: Final = {
     "a": Side.ATTACKERS, "attacker": Side.ATTACKERS, "d": Side.DEFENDERS, "defender": Side.DEFENDERS,
@@ -48,12 +48,12 @@ SIZES: Final = ", ".join(map(str, VARIANTS))
 
 
 class LineError(NotationError):
-    """What cannot be understood or done: a sentence with what was read and what was expected."""
+    """An invalid or impossible line; the message says what was read and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A move of a side; None where it resigns."""
+    """A move of a side; None if it resigns."""
 
     side: Side
     move: str | None
@@ -61,14 +61,14 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Fischer:
-    """A clock: milliseconds of each side, and those that each move adds."""
+    """A clock: milliseconds of each side, and the increment of each move."""
 
     main: int
     increment: int
 
 
 def words_of(line: bytes) -> list[str]:
-    """The words of a line without its comment; LineError if it is no UTF-8."""
+    """The words of a line without its comment; LineError if it is not UTF-8."""
     try:
         return line.partition(b"#")[0].decode().split()
     except UnicodeDecodeError:
@@ -84,7 +84,7 @@ def read_role(text: str) -> Side:
 
 
 def read_play(words: Sequence[str], size: int) -> Played:
-    """What `play ROLE FROM TO` or `play ROLE resigns` says; LineError."""
+    """Parse `play ROLE FROM TO` or `play ROLE resigns`; LineError."""
     if len(words) >= 3 and words[0] == "play":
         side = read_role(words[1])
         if words[2] in RESIGNED:
@@ -100,7 +100,7 @@ def write_play(side: Side, move: str | None, size: int) -> str:
 
 
 def read_clock(words: Sequence[str]) -> Fischer | None:
-    """What stands behind `time_settings`; None for games without a clock. LineError."""
+    """Parse the arguments of `time_settings`; None for games without a clock. LineError."""
     if list(words) == ["un-timed"]:
         return None
     numbers = words[1:]
@@ -117,7 +117,7 @@ def read_clock(words: Sequence[str]) -> Fischer | None:
 
 
 def read_size(words: Sequence[str]) -> int:
-    """What stands behind `board_size`; LineError."""
+    """Parse the argument of `board_size`; LineError."""
     if len(words) != 1 or words[0] not in map(str, VARIANTS):
         raise LineError(f"board_size {shorten(' '.join(words))}: expected {SIZES}")
     return int(words[0])

@@ -1,7 +1,7 @@
-"""Engines of the Hnefatafl Text Protocol behind `protocol.hosts.guest`: of two kinds, which know the same lines.
+"""Engines of the Hnefatafl Text Protocol behind `protocol.hosts.guest`: two kinds with the same lines.
 
-Most are driven on their standard input and output. Some know no other way than to connect to a light server: to them we
-are one. Neither can be stopped, or shown a position: they follow whole games from the start, each side's moves.
+Most are driven on their standard input and output. Others can only connect to a light server, so we act as one. Neither
+kind can be stopped or set to a position: they follow whole games from the start, with the moves of both sides.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from .game import RESIGN
 
 DEFAULT: Final = VARIANTS[11]
 NEEDED: Final = ("board_size", "play", "generate_move")
-"""Commands without which an engine cannot be played with."""
+"""Commands that an engine must have."""
 START: Final = 60.0
-"""Seconds until it must have answered for the first time, or connected."""
+"""Seconds within which it must answer for the first time, or connect."""
 PATIENCE: Final = 10.0
-"""Seconds for an answer that needs no thought, and for reading what we write."""
+"""Seconds for an answer that needs no thinking, and for reading our lines."""
 GRACE: Final = 1.0
 """Seconds that an engine has to end by itself."""
 MERCY: Final = 0.4
 """Seconds from TERM to KILL."""
 TALK: Final = 16 * 1024 * 1024
-"""Bytes that an engine may print before it answers: one that prints more will never answer."""
+"""Bytes that an engine may print before it answers; one that prints more will never answer."""
 ADDRESSES: Final = 20
-"""So many loopback addresses are tried until one is free."""
+"""Loopback addresses to try until one is free."""
 PLACES: Final = ("{host}", "{port}")
-"""What stands in the command of an engine that connects for where it has to."""
+"""Placeholders for the address in the command of an engine that connects."""
 HOST, PORT = PLACES
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How an engine is started: words, in which `{host}` and `{port}` say where one that connects has to."""
+    """The command that starts an engine, with the placeholders `{host}` and `{port}` for one that connects."""
 
     words: tuple[str, ...]
     address: str = ""
@@ -71,7 +71,7 @@ class Command:
 
     @property
     def name(self) -> str:
-        """What an engine is called: its program, or the file that an interpreter runs."""
+        """The default name of an engine: its program, or the file that an interpreter runs."""
         files = [word for word in self.words if word.endswith((".jar", ".py", ".sh"))]
         return PurePath((files or self.words)[0]).name
 
@@ -93,11 +93,11 @@ class HtpEngine(Guest, Listener):
         self._process: Process | None = None
         self._failure: str | None = None
         self._ending = False
-        """Whether its end is ours."""
+        """Whether we are ending it ourselves."""
         self._starting: asyncio.Lock = asyncio.Lock()
         self._awaited: tuple[asyncio.Future[str], Callable[[str], bool]] | None = None
         self._shown: Line | None = None
-        """What it knows of the game; None before a game has begun."""
+        """The moves that it has been told; None before a game has begun."""
         self._told = False
         self._talk = 0
         """Bytes since the last question."""
@@ -106,7 +106,7 @@ class HtpEngine(Guest, Listener):
 
     @property
     def variant(self) -> Variant:
-        """What it plays now."""
+        """The variant that it is playing."""
         return self._variant
 
     async def set(self, name: str, value: str | None) -> str | None:
@@ -126,7 +126,7 @@ class HtpEngine(Guest, Listener):
         return self._variant.size
 
     async def prepare(self, side: Side | None = None) -> None:  # noqa: ARG002
-        """Have a process that is ready to play from the start."""
+        """Get a process ready to play from the start."""
         async with self._starting:
             if self._failure is None and self._process is None:
                 self._ending = False
@@ -169,7 +169,7 @@ class HtpEngine(Guest, Listener):
         return played.move
 
     async def _show(self, line: Line) -> None:
-        """Bring it to the end of a line of play."""
+        """Tell it the moves up to the end of a line of play."""
         await self.prepare()
         if self._shown is None or not self._shown.begins(line):
             await self._restart()
@@ -195,7 +195,7 @@ class HtpEngine(Guest, Listener):
 
     @abstractmethod
     async def _generate(self, side: Side) -> str:
-        """What it answers when it is asked for a move: `play ROLE FROM TO`, if it does as it should."""
+        """Its answer when asked for a move: `play ROLE FROM TO`, if it is correct."""
 
     # The process
 
@@ -208,11 +208,11 @@ class HtpEngine(Guest, Listener):
             raise GuestFailed(self._failure) from None
 
     def on_line(self, line: bytes, stamp: float) -> None:
-        """What it prints."""
+        """Handle a line of its output."""
         self._heard(line, stamp)
 
     def _heard(self, line: bytes, stamp: float) -> None:
-        """A line of its: an answer if it is one that is awaited."""
+        """Handle a line of the engine, which is an answer if one of this kind is awaited."""
         if self._trace is not None:
             self._trace(stamp, "<", self._tag + line)
         text = line.decode("utf-8", "replace").strip()
@@ -232,13 +232,13 @@ class HtpEngine(Guest, Listener):
             self._received = self._process.received
 
     def _talked(self, size: int) -> None:
-        """So many bytes have come from it."""
+        """Count bytes of its output."""
         self._talk += size
         if self._talk > TALK:
             self._break(f"{self.name} printed {TALK >> 20} MiB without an answer")
 
     def on_closed(self) -> None:
-        """It closed its output and lives on."""
+        """It closed its output but is still running."""
 
     def on_exit(self, ending: Exit) -> None:
         """Its process has ended."""
@@ -305,7 +305,7 @@ class StdioEngine(HtpEngine):
     async def _begin(self) -> None:
         await self._launch(self._command.words)
         known: list[str] = []
-        # The names have no end; the answer to another question is one.
+        # The list of commands has no end mark, so the answer to another question marks it.
         answers: list[str] = []
 
         def collect(text: str) -> bool:
@@ -346,7 +346,7 @@ class StdioEngine(HtpEngine):
         await self._process.write(data, PATIENCE)
 
     def on_closed(self) -> None:
-        """It closed its output and lives on."""
+        """It closed its output but is still running."""
         self._break(f"{self.name} closed its output")
 
     async def end_game(self, state: GameState | None) -> None:
@@ -427,14 +427,14 @@ class ConnectingEngine(HtpEngine):
                     self._heard(line.rstrip(b"\r\n"), time.monotonic())
             except ValueError:
                 why = f"sent a line of more than {say.LINE_LIMIT} bytes"
-        # It hangs up before it ends, and how it ends says more.
+        # It disconnects before it ends, and its exit is more informative.
         if not self._ending and self._process is not None:
             await self._process.wait(GRACE)
         if not self._ending:
             self._break(f"{self.name} {why}{self._last_words()}")
 
     def on_line(self, line: bytes, stamp: float) -> None:  # noqa: ARG002
-        """What it prints is not for us."""
+        """Ignore what it prints."""
         if self.talkative:
             self.tell(f"info string {protocol.shown(line.decode('utf-8', 'replace').strip(), 200)}")
 
@@ -457,7 +457,7 @@ class ConnectingEngine(HtpEngine):
             await self._writer.drain()
 
     async def end_game(self, state: GameState | None) -> None:
-        """Show it the opponent's last move, as a server does, and end it."""
+        """Send it the opponent's last move, as a server does, and end it."""
         shown = self._shown
         if state is not None and shown is not None and shown.begins(state.line) and self._failure is None:
             with contextlib.suppress(GuestFailed):

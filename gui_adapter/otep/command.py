@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 MOVETIME: Final = 5_000
 LIMIT: Final = 2.0
-"""Seconds that all may take to end: OpenTafl has some of them to end by itself."""
+"""Seconds for everything to end, some of which OpenTafl gets to end by itself."""
 OVERHEAD: Final = 250
-"""Milliseconds that our engine keeps back from every clock: OpenTafl looks at its own every 100 ms."""
+"""Milliseconds that our engine reserves on every clock, because OpenTafl checks its own every 100 ms."""
 DESCRIPTION = """\
 OpenTafl: play our engine on its board, or use its engine like one of ours.
 
@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
         read(options, arguments)
         _check_values(options, arguments, "--settings: ")
     if not arguments.wrap:
-        # Before the engine is loaded: OpenTafl soon takes one that has not said so for one that resigns.
+        # Before the engine is loaded: OpenTafl soon treats an engine that has not said hello as one that resigns.
         _hello(options)
     work = _wrap if arguments.wrap else _face
     return adapter.run(options, arguments, lambda traffic: work(arguments, traffic), LIMIT)
@@ -120,14 +120,14 @@ USES: Final = {
 
 
 def _check(options: Parser, arguments: argparse.Namespace, argv: Sequence[str]) -> None:
-    """Make values of the words; ends the program with a sentence where they do not fit each other."""
+    """Convert and check the arguments; exits the program with a sentence if they are inconsistent."""
     adapter.kind_of(options, arguments, argv, ("--wrap", "--write-ini"), USES)
     arguments.wrap = adapter.words(options, "--wrap", arguments.wrap)
     _check_values(options, arguments, "--")
 
 
 def _check_values(options: Parser, arguments: argparse.Namespace, dash: str) -> None:
-    """Those that a settings file may say, too."""
+    """Check the arguments that may also come from a settings file."""
     if arguments.engine is not None and arguments.player is not None:
         options.error(f"{dash}engine and {dash}player: expected one of them")
     if arguments.engine is not None:

@@ -1,7 +1,7 @@
 """Our engine as OpenTafl's: the host drives, we answer.
 
-The board is the host's: it says what was played and how the board looks after it, and our rules only follow. Where no
-line of moves leads to its board, the game goes on from that board without a history.
+The host owns the board: it sends moves and the board after them, and our rules only follow. If no line of moves leads
+to its board, the game continues from that board without a history.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ REPORTED: Final = 6
 GRACE: Final = 2.0
 """Seconds that an engine may be late."""
 PARTING: Final = 1.0
-"""Seconds that lines which came before the goodbye may take."""
+"""Seconds to handle lines that arrived before the goodbye."""
 REFUSALS: Final = 3
 """Refused moves in one position after which we resign: our rules are not the host's."""
 ANALYSIS_RESERVE: Final = 200
-"""Milliseconds of an analysis that are not used."""
+"""Milliseconds of an analysis that are left unused."""
 DIVERGING: Final = frozenset({"foteviken", "magpie"})
 """Games that OpenTafl does not play by its own rules strings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How we play: milliseconds for a move where the host has no clock, and whether rules strings are read as OpenTafl
-    reads them, and played with its quirks."""
+    """Settings: milliseconds for a move if the host has no clock, and whether rules strings are interpreted as OpenTafl
+    does, including its quirks."""
 
     movetime: int = 5_000
     opentafl: bool = True
 
 
 class Unplayable(Exception):
-    """This game cannot be played; says why we resign."""
+    """This game cannot be played; the message says why we resign."""
 
 
 class Face:
@@ -87,12 +87,12 @@ class Face:
         self._variant: Variant | None = None
         self._line = Line()
         self._facts: Facts | None = None
-        """What `_line` leads to, computed when first needed."""
+        """The facts after `_line`, computed when first needed."""
         self._sent = ""
-        """Our move that the host has neither taken nor refused."""
+        """Our move that the host has neither accepted nor refused yet."""
         self._refused: list[str] = []
         self._side = Side.ATTACKERS
-        """Whose turn the host last spoke of."""
+        """The side to move according to the host's last message."""
         self._time = OwnTime()
         self._work: asyncio.Task[None] | None = None
         self._told_difference = False
@@ -102,7 +102,7 @@ class Face:
         self._reported = 0.0
         self._values: dict[tuple[int, str], int] = {}
         self._owed: Side | None = None
-        """Whose move the host waits for."""
+        """The side whose move the host is waiting for."""
         self._status = DONE
 
     async def run(self) -> int:
@@ -179,7 +179,7 @@ class Face:
         self._owed = None
 
     async def _take_finish(self, text: str) -> None:
-        """The game is over. A last move of the opponent's is never told, and one of ours may not be confirmed."""
+        """Handle the end of the game. The host never sends a last move of the opponent, and may not confirm ours."""
         await self._stop()
         result = say.RESULTS.get(say.parse_number(text) if text else 0)
         if self._variant is not None and (self._line != Line() or self._sent):
@@ -205,7 +205,7 @@ class Face:
         self._side = say.parse_side(text)
 
     async def _take_played(self, text: str) -> None:
-        """The opponent has moved, or here is the whole game: the first reading that gives the host's board."""
+        """Handle a move of the opponent, or the whole game, by the first reading that gives the host's board."""
         await self._stop()
         played = say.parse_played(text)
         for line in self._readings(played):
@@ -222,7 +222,7 @@ class Face:
         await self._go_on_from(text.strip().partition(" ")[2], self._side.other)
 
     def _readings(self, played: Played) -> list[Line]:
-        """What the moves may be behind: ours (if one was sent, behind it), the start, or what we know already."""
+        """The lines that the moves may continue: ours (after our sent move, if any), the start, or the known line."""
         line, moves = self._line, played.moves
         found = [line] if moves == line.moves[-len(moves) :] else []
         if self._sent:
@@ -258,7 +258,7 @@ class Face:
             self._recording.write()
 
     async def _go_on_from(self, text: str, side: Side) -> None:
-        """The host's board without a history."""
+        """Continue from the host's board without a history."""
         self._sent = ""
         rows = say.parse_rows(text) if text else None
         line = None if rows is None else Line(f"{rows} {side.letter} 0 1")
@@ -285,7 +285,7 @@ class Face:
         return self._facts
 
     async def _turn(self, side: Side) -> Facts:
-        """What `side` may play. If our rules expect the other side, or call the game over, the board stands."""
+        """The facts for `side` to move. If our rules expect the other side or a finished game, the board counts."""
         if self._variant is None:
             raise Unplayable("expected rules before play")
         self._side = side
@@ -303,7 +303,7 @@ class Face:
     # Thinking
 
     async def _take_clock(self, text: str) -> None:
-        self._time.clock = say.parse_clock(text)  # of a running search nothing is changed
+        self._time.clock = say.parse_clock(text)  # a running search is not affected
 
     async def _take_play(self, text: str) -> None:
         side = say.parse_side(text)
@@ -401,25 +401,25 @@ class Face:
                     self._mention(f"depth {info.depth}, {value} for the attackers: {line}")
 
     def compiling(self, progress: Progress) -> None:
-        """Our engine compiles: the person at the host learns why nothing moves."""
+        """Tell the user of the host that our engine is compiling."""
         left = "" if progress.remaining is None else f", about {progress.remaining:.0f} s left"
         self._mention(f"compiling {progress.part} ({progress.done}/{progress.total}{left})")
 
-    # What is said besides moves
+    # Output besides moves
 
     def _mention(self, text: str) -> None:
-        """A `status`, unless one was sent a moment ago."""
+        """Send a `status`, unless one was sent a moment ago."""
         now = time.monotonic()
         if now - self._reported >= STATUS_PAUSE and self._stdio.mention(say.format_status(text)):
             self._reported = now
 
     async def _tell(self, text: str) -> None:
-        """A `status` that matters."""
+        """Send an important `status`."""
         LOG.warning("%s", text)
         await self._stdio.say(say.format_status(text))
 
     async def _resign(self, why: str) -> None:
-        """Give this game up, once."""
+        """Resign this game, once."""
         LOG.error("%s", why)
         self._owed = None
         if not self._resigned:
@@ -440,7 +440,7 @@ class Face:
             work.close()
         else:
             self._work = asyncio.create_task(self._guarded(work))
-            # Where it is cancelled before it has begun, nobody awaits it.
+            # If it is cancelled before it has begun, nobody awaits it.
             self._work.add_done_callback(lambda _: work.close())
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
@@ -462,7 +462,7 @@ class Face:
         self._stdio.over.set()
 
     async def _stop(self) -> None:
-        """Nobody wants the answer of a running search any more, and if all is over, no other."""
+        """Discard the answer of a running search and, if everything is over, any further ones."""
         work, self._work = self._work, None
         if work is not None:
             work.cancel()
@@ -476,7 +476,7 @@ async def _new_game(engine: Engine) -> None:
 
 
 def _agree(facts: Facts, rows: str | None) -> bool:
-    """Whether the host's board is ours, if it sent one: a captured king leaves our board, whatever he does there."""
+    """Whether the host's board, if sent, equals ours. A captured king is off our board but may remain on the host's."""
     if rows is None or rows == facts.rows:
         return True
     kingless = {sq: letter for sq, letter in _pieces(rows).items() if letter != "K"}
@@ -488,7 +488,7 @@ def _pieces(rows: str) -> dict[int, str]:
 
 
 def _difference(ours: str, theirs: str) -> str:
-    """The first square that two boards do not agree about; empty if there is none."""
+    """The first square in which two boards differ; empty if there is none."""
     one, other = _pieces(ours), _pieces(theirs)
     return next(
         (squares.name(sq) for sq in sorted(one.keys() | other.keys()) if one.get(sq) != other.get(sq)), ""

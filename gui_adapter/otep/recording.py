@@ -15,7 +15,7 @@ PLAYERS = ("hnefi", "OpenTafl")
 
 
 class Recording:
-    """One game after the other. A game begins when it is known which side is ours; an analysis never does."""
+    """Records one game after another. A game begins once our side is known, so an analysis is never recorded."""
 
     def __init__(self, journal: Journal | None) -> None:
         self._journal = journal
@@ -24,7 +24,7 @@ class Recording:
         self._ours = Side.ATTACKERS
 
     def seat(self, ours: Side, variant: Variant, line: Line) -> None:
-        """We play this side: what has been played so far is written, and what follows."""
+        """We play this side: record the moves so far, and those that follow."""
         if self._log is not None or self._journal is None:
             return
         self._ours = ours
@@ -34,14 +34,14 @@ class Recording:
         self._log.follow(self._entries)
 
     def unknown(self, line: Line) -> range:
-        """The plies of a line that are not known yet; what differs from it is forgotten."""
+        """The unknown plies of a line; known plies that differ from it are dropped."""
         if self._journal is None:
             return range(0)
         del self._entries[common([entry.move for entry in self._entries], line.moves) :]
         return range(len(self._entries), len(line.moves))
 
     def add(self, move: str, captures: Sequence[str]) -> None:
-        """The next ply and what it took."""
+        """Add the next ply and its captures."""
         self._entries.append(Entry(move, tuple(captures)))
 
     def write(self) -> None:
@@ -50,9 +50,9 @@ class Recording:
             self._log.follow(self._entries)
 
     def finish(self, result: str | None, facts: Facts | None, *, resigned: bool) -> None:
-        """The host says how the game ended; where our rules say it as well, they know the reason.
+        """Record how the game ended according to the host; if our rules agree, they provide the reason.
 
-        A result after our resignation says nothing about the rules, and is only that.
+        A result after our resignation says nothing about the rules.
         """
         if self._log is None:
             return

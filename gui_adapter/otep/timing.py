@@ -1,7 +1,7 @@
 """OpenTafl's clock as the limits of a search.
 
-A side has its main time, then overtime periods, each of which begins anew with every move made within it. Nobody tells
-whether there is an increment as well; it shows in two clocks of ours and the time that we used between them.
+A side has its main time, then overtime periods, each of which restarts with every move made within it. The protocol
+does not say whether there is an increment, too; we infer it from two clocks of ours and the time used between them.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from hnefi.protocol.client import Limits
 from .lines import Clock
 
 RESERVE: Final = 250
-"""Milliseconds kept back: the host looks at its clock every 100 ms."""
+"""Milliseconds in reserve, because the host checks its clock every 100 ms."""
 LEAST: Final = 50
 """Milliseconds that a search has in any case."""
 LONGEST_INCREMENT: Final = 600_000
-"""A greater difference between two clocks is no increment."""
+"""The largest difference between two clocks that counts as an increment."""
 
 
 class OwnTime:
@@ -26,7 +26,7 @@ class OwnTime:
 
     def __init__(self) -> None:
         self.clock: Clock | None = None
-        """What the host said last."""
+        """The host's last clock."""
         self._increment = 0
         self._before: tuple[Side, int] | None = None
         """Our side, and the main time that should be left after our last move."""
@@ -55,7 +55,7 @@ class OwnTime:
         self._increment = gained if 0 < gained <= LONGEST_INCREMENT else 0
 
     def moved(self, side: Side, used: int) -> None:
-        """We have thought for so many milliseconds."""
+        """Report that a move took `used` milliseconds."""
         clock = self.clock
         main = clock is not None and not clock.overtime[side]
         self._before = (side, clock.left[side] - used) if clock is not None and main else None

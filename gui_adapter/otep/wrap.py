@@ -1,7 +1,7 @@
-"""OpenTafl's engine behind `protocol.hosts.guest`: a process that speaks OTEP, with its quirks obeyed.
+"""OpenTafl's engine behind `protocol.hosts.guest`: a process that speaks OTEP, with allowance for its quirks.
 
-It must never be asked on a finished position, for more lines than there are moves, or for a move while a search that
-was broken off is still writing: it dies of each. Nothing that it says has an end mark, so we wait for silence.
+It must never be asked about a finished position, for more lines than there are moves, or for a move while an aborted
+search is still writing: each of these kills it. Its output has no end marks, so we wait for silence.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ START: Final = 60.0
 GRACE: Final = 0.5
 """Seconds that it has to end by itself, and then from TERM to KILL."""
 PAUSE, LONG_PAUSE = 0.02, 0.2
-"""Seconds of silence after a move, and after a search that was broken off."""
+"""Seconds of silence to wait for after a move, and after an aborted search."""
 NOISE: Final = 5.0
-"""Seconds after which silence is no longer waited for."""
+"""Seconds after which we stop waiting for silence."""
 STOPPED: Final = 5.0
-"""Seconds within which a search that was broken off must have answered."""
+"""Seconds within which an aborted search must answer."""
 LEAST: Final = 1_000
 """Milliseconds below which single moves take many times as long."""
 SURPLUS: Final = 750
-"""Milliseconds that it keeps back of an overtime period."""
+"""Milliseconds of an overtime period that it does not use."""
 INFINITE: Final = 600_000
 PARTS: Final = 25
-"""A clock is shared out over so many moves."""
+"""The number of moves over which a clock is divided."""
 WON: Final = 5_050
-"""From here on a value is a win."""
+"""The value from which a score is a win."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How it is started, and how it is told the time."""
+    """How to start it, and how to tell it the time."""
 
     words: tuple[str, ...]
     fresh: bool = False
-    """A new process for each game: its tables outlive a game."""
+    """Start a new process for each game, because its tables persist between games."""
     own_clock: bool = False
 
 
@@ -94,10 +94,10 @@ class OpenTafl(Guest, Listener):
         self._ending = False
         """Whether its end is ours."""
         self._shown: Line | None = None
-        """What it knows of the game, with its own last move."""
+        """The moves that it knows, including its own last one."""
         self._heard = 0.0
         self._silence = 0.0
-        """Seconds of silence that must come before anything else is asked."""
+        """Seconds of silence required before the next question."""
         self._said: set[str] = set()
 
     @property
@@ -135,7 +135,7 @@ class OpenTafl(Guest, Listener):
         return f"rules {text}"
 
     def _warn_of_losses(self) -> None:
-        """OpenTafl reads some words of a rules string in its own way; what none of them says, it plays otherwise."""
+        """Warn about rules that OpenTafl plays differently, because its rules strings cannot express them."""
         _, lost = export_rules(_as_opentafl_reads(self._variant))
         if lost:
             self.tell(
@@ -155,7 +155,7 @@ class OpenTafl(Guest, Listener):
 
     async def _start(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="hnefi-otep-", ignore_cleanup_errors=True)
-        # Without this ten seconds are the most that it thinks, whatever the clock says.
+        # Without this it thinks for at most ten seconds, whatever the clock says.
         Path(self._folder.name, "settings.ini").write_text("[config]\nthinktime=0\n", encoding="ascii")
         self._hello = asyncio.get_running_loop().create_future()
         self._shown = None
@@ -175,7 +175,7 @@ class OpenTafl(Guest, Listener):
         self._silence = PAUSE
 
     def on_line(self, line: bytes, stamp: float) -> None:
-        """What it says; unknown lines are noise."""
+        """Handle a line of its output; unknown lines are ignored."""
         self._heard = stamp
         if self._trace is not None:
             self._trace(stamp, "<", b"OpenTafl " + line)
@@ -213,7 +213,7 @@ class OpenTafl(Guest, Listener):
         return f"; its last words: {shorten(words, 200)}" if words else ""
 
     async def _send(self, line: str) -> None:
-        """One line in one write: a piece of one would be a command to it."""
+        """Write a line in one piece: it would take a part of one for a command."""
         if self._failure is not None or self._process is None:
             raise GuestFailed(self._failure or f"{self.name} is not running")
         data = line.encode("ascii", "replace")
@@ -228,7 +228,7 @@ class OpenTafl(Guest, Listener):
             raise GuestFailed(self._failure or f"{self.name} closed its input") from None
 
     async def _quiet(self) -> None:
-        """Wait until it has been silent for as long as what was last asked of it demands."""
+        """Wait until it has been silent for as long as the last question requires."""
         deadline = time.monotonic() + NOISE
         while (left := self._heard + self._silence - time.monotonic()) > 0 and time.monotonic() < deadline:
             await asyncio.sleep(left)
@@ -273,7 +273,7 @@ class OpenTafl(Guest, Listener):
             self._answer = None
 
     async def _finish(self) -> None:
-        """End its game; what it knew of it is forgotten, and its old thread may still write."""
+        """End its game. It forgets the moves, but its old thread may still write."""
         self._shown = None
         self._heard, self._silence = time.monotonic(), LONG_PAUSE
         await self._send("finish 0")
@@ -351,7 +351,7 @@ class OpenTafl(Guest, Listener):
         self._shown = state.line
         count, seconds = min(self._lines, len(state.facts.legal)), max(1, round(movetime / 1000))
         found = _read(self.name, say.parse_analysis, await self._ask(f"analyze {count} {seconds}"))
-        self._shown = Line("-")  # no game that a move could be added to
+        self._shown = Line("-")  # not a game to which moves can be added
         self._silence = PAUSE
         for number, (moves, value) in enumerate(found, 1):
             score = value if side is Side.ATTACKERS else -value
@@ -384,7 +384,7 @@ MOVES_AT_ONCE: Final = 500
 
 
 def _as_opentafl_reads(variant: Variant) -> Variant:
-    """The same rules in the words that mean them to OpenTafl."""
+    """The same rules in the words that OpenTafl understands as these rules."""
     return variant.with_switches(opentafl=True)
 
 

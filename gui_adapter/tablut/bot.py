@@ -1,4 +1,4 @@
-"""A bot of the competition: its process, started with its colour, and the server's part towards it."""
+"""A bot of the competition: its process, which is started with its colour, and the server's side of its connection."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ LOG = logging.getLogger("hnefi.tablut")
 PLACES: Final = ("{colour}", "{Colour}", "{COLOUR}", "{seconds}", "{host}", "{port}")
 """Placeholders in the command of a bot."""
 ADDRESSES: Final = 20
-"""So many loopback addresses are tried until one is free."""
+"""Loopback addresses to try until one is free."""
 GRACE: Final = 1.0
 """Seconds that a bot has to end by itself when its game is over."""
 MERCY: Final = 0.4
 """Seconds from TERM to KILL."""
 DYING: Final = 1.0
-"""Seconds in which the process of a bot that has closed its connection is seen to end."""
+"""Seconds to wait for the exit of a bot that has closed its connection."""
 
 
 class BotError(Exception):
@@ -41,7 +41,7 @@ class BotError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """How bots are started: words with placeholders, the seconds they are told and where they connect."""
+    """How to start bots: a command with placeholders, the seconds that they are told, and where they connect."""
 
     words: tuple[str, ...]
     seconds: int
@@ -52,7 +52,7 @@ class Command:
 
     @property
     def name(self) -> str:
-        """What a bot is called before it has said its name: its program, or the file that an interpreter runs."""
+        """The name of a bot before it has sent its own: its program, or the file that an interpreter runs."""
         files = [word for word in self.words if word.endswith((".jar", ".py", ".sh", ".class"))]
         return PurePath((files or self.words)[0]).name
 
@@ -134,7 +134,7 @@ class Bot:
         return guest
 
     async def fate(self) -> str:
-        """What has become of its process, for a report that it failed."""
+        """The state of its process, for an error report."""
         ending = await self._process.wait(DYING)
         return f" ({ending.text if ending else 'its process is still running'}){self._last_words()}"
 

@@ -1,4 +1,4 @@
-"""Does a bot keep to the convention? Each step starts it anew, as white and as black, and says what it saw."""
+"""Checks whether a bot follows the convention. Each step starts it again, as white and as black, and reports."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .host import Action, Guest, GuestError, Traffic
 from .serve import Match, Played, Player, Settings
 
 PLIES: Final = 60
-"""Plies of a game that is tried; one that is not over then was long enough."""
+"""Plies after which a test game counts as long enough."""
 PARTING: Final = 5.0
-"""Seconds that a bot has to end when its game has."""
+"""Seconds for a bot to end after its game."""
 CUTS: Final = (1, 4, 5, 300)
-"""Where frames are cut: within the length, behind it, and in the body."""
+"""Places at which frames are cut: within the length, after it, and in the body."""
 NAME: Final = 10
 SEED: Final = 1
 
@@ -32,7 +32,7 @@ class Failure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a step saw; `note` if it may cost games, though the convention allows it."""
+    """The result of a step; `note` is for behaviour that the convention allows but that may cost games."""
 
     text: str
     note: bool = False
@@ -61,7 +61,7 @@ class Sparring:
 
 
 class InPieces:
-    """A bot whose states come in pieces."""
+    """Sends states to a bot in pieces."""
 
     def __init__(self, guest: Guest) -> None:
         self.name, self.side, self.word = guest.name, guest.side, guest.word
@@ -109,11 +109,11 @@ class Trial:
         return await self._play(bot, bot.guest)
 
     async def pieces(self, bot: Bot) -> Seen:
-        """The same, though length and body of a frame come apart."""
+        """The same with the length and the body of a frame arriving separately."""
         return await self._play(bot, InPieces(bot.guest))
 
     async def again(self, bot: Bot) -> Seen:
-        """The same state again: its move was refused, by a server that tolerates errors."""
+        """The same state again, as when a server that tolerates errors refuses its move."""
         line, facts = await self._its_turn(bot)
         first = await self._answer(bot, line, facts)
         second = await self._answer(bot, line, facts)
@@ -197,7 +197,7 @@ STEPS: Final[Mapping[str, Callable[[Trial, Bot], Coroutine[Any, Any, Seen]]]] = 
 async def check(
     command: Command, rules: RulesEngine, say: Callable[[str], None], traffic: Traffic | None = None
 ) -> bool:
-    """Try a bot in both colours; whether it has failed nowhere. EngineError if our own engine fails."""
+    """Try a bot in both colours; returns whether it has passed every step. EngineError if our own engine fails."""
     failed = notes = 0
     for side in (Side.DEFENDERS, Side.ATTACKERS):
         trial = Trial(command, side, rules, traffic)

@@ -44,18 +44,18 @@ from .frames import (
 LOG = logging.getLogger("hnefi.tablut")
 
 RETRY: Final = 0.5
-"""Seconds between two tries to connect: the clock of the first move starts when both players are there."""
+"""Seconds between two attempts to connect; the clock of the first move starts when both players are connected."""
 IDLE: Final = 300.0
 """Seconds that a server may be silent beyond the time of a move."""
 REFUSALS: Final = 10
-"""Moves of one position that a server may refuse: one that says everything twice looks the same."""
+"""Moves that a server may refuse in one position; a server that sends everything twice looks the same."""
 QUEUE: Final = 64
-"""States that wait to be looked at; who sends more waits."""
+"""States that may wait to be handled; reading pauses after that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Who plays where. Times are in seconds, `movetime` is in milliseconds."""
+    """The player and the server. Times are in seconds, except for `movetime` in milliseconds."""
 
     side: Side
     host: str
@@ -67,12 +67,12 @@ class Settings:
 
     @property
     def thinking(self) -> float:
-        """How long a move may take us; the reserve is at most half of the time."""
+        """The time for a move of ours; the reserve is at most half of the server's time."""
         return max(self.seconds - self.reserve, self.seconds / 2)
 
 
 News = tuple[float, State | FrameError | None]
-"""When it came, and what: None is the end of the stream."""
+"""The time of arrival and the message; None is the end of the stream."""
 
 
 class ServerError(Exception):
@@ -132,13 +132,13 @@ class Client:
         self._refused: set[str] = set()
         self._sent = ""
         self._asked = time.monotonic()
-        """When the side to move was told so."""
+        """The time at which the side to move was told so."""
         self._news: asyncio.Queue[News] = asyncio.Queue(QUEUE)
         self._arrived = time.monotonic()
-        """When the last state came: the server's clock has run since then."""
+        """The arrival of the last state, when the server's clock started."""
 
     async def play(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
-        """The game from the first state to its end; the exit code."""
+        """Play the game from the first state to its end; returns the exit code."""
         reading = asyncio.create_task(self._read(reader))
         try:
             await asyncio.gather(self._rules.warm_up(), self._thinker.warm_up())
@@ -240,7 +240,7 @@ class Client:
         self._asked = now
 
     def _repeated(self) -> None:
-        """The state that we have already: an answer to a move of ours that was refused, or said twice."""
+        """Handle a repeated state: either our move was refused, or the server sends everything twice."""
         if self._sent:
             fen = fen_of(board_of(self._facts.fen), self._facts.side)
             LOG.warning("the server refused %s in %s: playing the next best", self._sent, fen)
@@ -251,7 +251,7 @@ class Client:
             self._asked = self._arrived
 
     async def _disagree(self, state: State) -> None:
-        """Our rules end the game, the server does not: it goes on from the board, if somebody can move."""
+        """By our rules the game is over, but the server continues: play on from the board, if there is a legal move."""
         if self._facts.reason != Reason.NO_LEGAL_MOVE:
             await self._begin(state, f"our rules end the game ({self._facts.reason}), the server does not")
 
@@ -325,7 +325,7 @@ class Client:
     # Ends
 
     async def _stuck(self) -> int:
-        """We have no move, and the convention has no word for that: the server's clock ends the game."""
+        """We have no legal move, and the convention no message for that: wait until the server ends the game."""
         self._say("no legal move: the server ends the game when our time is up")
         with contextlib.suppress(ServerError):
             while (state := await self._next()) is not None and state.result is None:
@@ -365,7 +365,7 @@ def _explained(facts: Facts, state: State) -> str | None:
     before = board_of(facts.fen)
     for move, captures in facts.legal.items():
         board = after(before, move, captures)
-        # A king that is captured may stand there still, or not.
+        # A captured king may or may not still be on the board.
         taken = state.result == "a" and board.replace(KING, EMPTY) == state.board.replace(KING, EMPTY)
         if state.board == board or taken:
             return move

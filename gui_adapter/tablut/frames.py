@@ -45,7 +45,7 @@ _HEAD: Final = struct.Struct(">i")
 
 
 class FrameError(Exception):
-    """What came is not what the convention says: a sentence with what was read and what was expected."""
+    """A message violates the convention; the text says what was read and what was expected."""
 
 
 class Broken(FrameError):
@@ -53,7 +53,7 @@ class Broken(FrameError):
 
 
 def complaint(who: str, error: FrameError) -> str:
-    """A sentence about whoever is at the other end: a connection that broke is nothing that was sent."""
+    """A sentence about the other side that distinguishes a broken connection from a bad message."""
     return f"{who}: {error}" if isinstance(error, Broken) else f"{who} sent {error}"
 
 

@@ -48,12 +48,12 @@ class GuestError(Exception):
 
 
 class Nonsense(GuestError):
-    """A message that is no action, in a frame that is one: the next may be better."""
+    """A valid frame whose message is not an action; the next one may be better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a player answered, and after how many seconds."""
+    """A player's answer, and the seconds that it took."""
 
     move: str
     seconds: float
@@ -82,7 +82,7 @@ class Guest:
 
     @property
     def word(self) -> str:
-        """What it is called: `white` or `black`."""
+        """The name of its colour: `white` or `black`."""
         return COLOURS[self.side]
 
     @property
@@ -100,8 +100,8 @@ class Guest:
         return self.name
 
     async def tell(self, state: State, cuts: Sequence[int] = ()) -> None:
-        """Send a state, in pieces where there are `cuts`. Whoever is gone is not told; GuestError if it does not
-        read."""
+        """Send a state, in pieces if there are `cuts`; nothing is sent to a player who is gone. GuestError if it does
+        not read."""
         message = state_message(state)
         self._note(">", message)
         if self._gone is not None:
@@ -184,7 +184,7 @@ class Guest:
 
 
 class Host:
-    """A port on which players connect; who comes early waits for the next game."""
+    """A port for players; those who connect early wait for the next game."""
 
     def __init__(self, side: Side, address: str, traffic: Traffic | None) -> None:
         self.side = side
@@ -209,7 +209,7 @@ class Host:
         return await self._waiting.get()
 
     async def close(self) -> None:
-        """Listen no more, and send away who waits."""
+        """Stop listening, and disconnect waiting players."""
         self._server.close()
         while not self._waiting.empty():
             await self._waiting.get_nowait().close()

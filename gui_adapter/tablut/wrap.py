@@ -36,11 +36,11 @@ class BotEngine(Guest):
         self._bot: Bot | None = None
         self._starting = asyncio.Lock()
         self._shown: Line | None = None
-        """What the bot has been shown; None before its game begins."""
+        """The line that the bot has seen; None before its game begins."""
 
     @property
     def variant(self) -> Variant:
-        """All that these bots play."""
+        """The only variant of these bots."""
         return VARIANT
 
     async def set(self, name: str, value: str | None) -> str | None:
@@ -61,7 +61,7 @@ class BotEngine(Guest):
         async with self._starting:
             if side is None or (self._bot is not None and self._bot.side is side):
                 return
-            # Nobody of the other side is needed any more.
+            # A bot for the other side is no longer needed.
             await self._end()
             began = time.monotonic()
             try:
@@ -82,7 +82,7 @@ class BotEngine(Guest):
         assert bot is not None
         try:
             if self._shown is None and line.moves:
-                # As its server would have; of what came earlier a bot might take its own turn for a question.
+                # As its server would have done. Of earlier states, a bot might take those with its turn for questions.
                 await bot.guest.tell(_state(await self.rules.facts(Line(line.start, line.moves[:-1]))))
             await bot.guest.tell(_state(state.facts))
             self._shown = line
@@ -105,7 +105,7 @@ class BotEngine(Guest):
                 raise GuestFailed(f"{error}{await self._bot.fate()}") from None
 
     async def end_game(self, state: GameState | None) -> None:
-        """Its game is over: it is told how, if our rules know, and ended."""
+        """End its game: the bot gets the result, if our rules know it, and is ended."""
         bot, shown = self._bot, self._shown
         if bot is None:
             return
