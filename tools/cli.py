@@ -123,7 +123,7 @@ def main(argv: list[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return SIGNALLED
     except BrokenPipeError:
-        # Whoever read our output has gone (`hnefi variants | head`); python would complain once more while it exits.
+        # The reader of our output has gone (`hnefi variants | head`); Python would complain again while it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
@@ -135,7 +135,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _complete() -> int:
-    """A shell asks how a command line goes on."""
+    """Answer a shell that completes a command line."""
     try:
         from . import completion
 

@@ -235,7 +235,7 @@ def _output(path: str | None, strict: bool) -> Iterator[_Output]:
     else:
         target = replaceable(Path(path))
         half = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}")
-        # It is watched before it is there: whoever interrupts between the two would leave it behind.
+        # Registered before it exists: an interrupt between the two would leave it behind.
         with gone_with_us(half):
             with half.open("xb") as stream:
                 out = _Output(stream)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOM = 40
 """Columns that a description needs beside the rest; where there are fewer, it stands below."""
 WHOLE = 10_000
-"""Columns where programs read: every player on a line of its own."""
+"""Columns where the output is not a terminal: one line per player."""
 LINE = 100
 """Columns of prose at most."""
 

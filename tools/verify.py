@@ -46,7 +46,7 @@ def main(argv: list[str]) -> int:
 
 
 def text(report: Report, variant: str, seconds: float) -> list[str]:
-    """Every disagreement on a line of its own, then the sums."""
+    """One line per disagreement, then the totals."""
     ends = ", ".join(f"{reason.words} {count}" for reason, count in in_order(report)) or "none"
     return [
         *map(str, report.disagreements),

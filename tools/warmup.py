@@ -101,7 +101,7 @@ def warm(jobs: int | None) -> None:
 
 
 def _portion(portion: str) -> None:
-    """Compile in a process of its own, for the one that holds the lock."""
+    """Compile in a separate process, on behalf of the one that holds the lock."""
     from hnefi.engine.compile.cache import LOCK
     from hnefi.engine.warmup import warm_portion
 

@@ -284,7 +284,7 @@ class Game:
 
 
 def next_side(parent: Node, move: int) -> SideLetter:
-    """Who plays `move` after `parent`: the other side, unless the man that has just moved moves again (berserk)."""
+    """The side that plays `move` after `parent`: the other one, unless one piece moves twice (berserk)."""
     if parent.parent is None:
         return parent.side
     goes_on = is_same_piece(move_number(parent.text), move)

@@ -58,7 +58,7 @@ class GameSession:
         self.pace = Pace(events.post, self._look_at_clock)
         self.paused = False
         self.looking = False
-        """An earlier position is on display, in which nobody is asked to move."""
+        """An earlier position is shown, and nobody is asked to move."""
         self.analysing = 0
         """The number of lines of an analysis; 0 without analysis."""
         self.replaying: float | None = None

@@ -71,7 +71,7 @@ LEVELS: Final[dict[int, Level]] = {number: _level(number) for number in range(LO
 HINT: Final = Limits(nodes=300_000)
 """The limits of a hint, in nodes so that the answer is the same on every machine."""
 ANALYSIS: Final = Limits(nodes=1_000_000)
-"""The limits of an analysis that nobody will stop, as in a script."""
+"""The limits of an analysis that no user will stop, as in a script."""
 
 
 def level_lines() -> list[str]:
@@ -358,7 +358,7 @@ class Opponent:
         return await self._search
 
     async def halt(self) -> None:
-        """End the running search; its answer goes to whoever asked. Never fails."""
+        """End the running search; its caller gets the answer. Never fails."""
         search = self._search
         if search is not None and not search.done:
             with contextlib.suppress(EngineError):

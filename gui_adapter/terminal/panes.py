@@ -43,7 +43,7 @@ def captions(view: View, columns: int, signs: Glyphs = ASCII) -> list[Row]:
 
 
 def headline(view: View) -> str:
-    """Who is to move, or how the game ended."""
+    """The side to move, or how the game ended."""
     if view.end is not None:
         result = view.end.result
         won = "draw" if result == "draw" else f"{view.sides['ad'.index(result)]} win"

@@ -139,7 +139,7 @@ class Questions:
                 self._note(question, (info,))
                 self._events.changed()
         except EngineError:
-            pass  # the error goes to whoever awaits the answer
+            pass  # the caller that awaits the answer gets the error
 
     def _note(self, question: Question, infos: Sequence[InfoLine]) -> None:
         assert self.thinking is not None

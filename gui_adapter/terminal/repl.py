@@ -139,7 +139,7 @@ class Repl:
     # Output
 
     def _changed(self) -> None:
-        """Print news, and the board if somebody is waiting for it."""
+        """Print messages, and the board if the user is waiting for it."""
         view = self._controller.view
         self._flush()
         if view.ready and _picture(view) != self._shown and _worth_showing(view):
@@ -289,7 +289,7 @@ def _never_cooked(keyboard: Input) -> Iterator[None]:
 
 
 def _worth_showing(view: View) -> bool:
-    """Whether somebody is waiting for the board: not while an engine is about to answer a person's move."""
+    """Whether the user is waiting for the board: not while an engine is about to answer a person's move."""
     return view.mode != "play" or view.persons_turn or view.end is not None or view.paused
 
 

@@ -265,7 +265,7 @@ def _variant(record: GameRecord, find: Find) -> AnyVariant:
 
 
 def parse(text: str, find: Find, variant: AnyVariant) -> Loaded:
-    """A record that somebody has copied, in our own format, as JSON or OpenTafl's. SavingError."""
+    """A pasted record, in our own format, as JSON, or in OpenTafl's. Raises SavingError."""
     try:
         games = read_games(
             io.BytesIO(text.encode("utf-8", "replace")),
@@ -400,7 +400,7 @@ class Files:
             self.autosave.write(record(), self.find)
 
     def over(self, plies: int, result: str, reason: str) -> None:
-        """The game has ended after so many plies."""
+        """Record that the game has ended after `plies` plies."""
         if self._log is not None:
             self._log.undo(plies)
             self._log.end(result, reason)

@@ -135,7 +135,7 @@ def side_pane(view: View, columns: int, rows: int, signs: Glyphs) -> list[Row]:
 
 
 def _talk(log: Sequence[LogLine], columns: int, rows: int, signs: Glyphs) -> list[Row]:
-    """The last things said, in exactly so many rows, the newest at the end; of a long one its beginning."""
+    """The last messages in exactly `rows` rows, the newest at the end; a long one is cut at its end."""
     made: list[Row] = []
     for line in reversed(log[-rows:]):
         told = talk_rows([line], columns)
@@ -150,7 +150,7 @@ def _talk(log: Sequence[LogLine], columns: int, rows: int, signs: Glyphs) -> lis
 
 
 def talk_rows(log: Iterable[LogLine], columns: int) -> list[Row]:
-    """Everything said, in rows of at most so many columns; what follows a gap is wrapped below itself."""
+    """All messages, in rows of at most `columns` columns; text after a gap is wrapped below itself."""
     made: list[Row] = []
     for line in log:
         gap = _GAP.match(line.text)
@@ -165,7 +165,7 @@ def talk_rows(log: Iterable[LogLine], columns: int) -> list[Row]:
 
 
 def wrapped(text: str, columns: int) -> list[str]:
-    """A text in lines of at most so many columns, broken at blanks where there are any; blanks in front stay."""
+    """A text in lines of limited width, broken at blanks where there are any; leading blanks stay."""
     text = safe(text).rstrip()
     made: list[str] = []
     while width(text) > columns > 0:

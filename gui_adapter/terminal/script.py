@@ -112,7 +112,7 @@ class Script:
 
 
 class Reader:
-    """Lines of a file, read by a thread that nobody has to wait for when the program ends."""
+    """Lines of a file, read by a thread that does not delay the end of the program."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -129,7 +129,7 @@ class Reader:
                 future.set_result(data)
 
         def deliver(data: bytes) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: the program ends
                 loop.call_soon_threadsafe(take, data)
 
         self._wanted.put(deliver)

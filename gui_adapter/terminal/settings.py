@@ -209,7 +209,7 @@ def load(file: Path | None = None) -> tuple[Settings, list[str]]:
 
 
 def _typed(value: object) -> str:
-    """A value of the file as a person would type it; ValueError for what nobody types."""
+    """A value of the file as a person would type it; ValueError if it cannot be typed."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

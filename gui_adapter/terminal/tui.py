@@ -416,7 +416,7 @@ class _Reading:
 
 
 class _ScreenControl(UIControl):
-    """The part above the typed line, made anew for the room there is; clicks on it are squares."""
+    """The part above the input line, laid out for the space there is; clicks on it select squares."""
 
     def __init__(
         self,

@@ -146,7 +146,7 @@ class Watcher:
                 await asyncio.sleep(POLL)
 
     async def catch_up(self) -> None:
-        """The board is as the file says, unless somebody looks at another place."""
+        """Show the file's latest position, unless the user is looking at an earlier one."""
         session = self._controller.session
         if (
             session.watcher is not self

@@ -138,7 +138,7 @@ def test_residuals_by_hand() -> None:
     )
 
 
-def slow_circles(games: pool.Pool) -> set[frozenset[tuple[str, str]]]:
+def slow_cycles(games: pool.Pool) -> set[frozenset[tuple[str, str]]]:
     """Every A beats B beats C beats A, straight from the games."""
     names = {game.attackers for game in games.games} | {game.defenders for game in games.games}
 
@@ -225,11 +225,11 @@ def test_circles_are_found() -> None:
         ]
     )  # fmt: skip
     found = fitting.cells(fitting.fit(games, Model(anchor=("A", 1000.0)), bootstrap=0))
-    circled = fitting.circles(found)
-    assert [circle.players for circle in circled] == [("A", "B", "C")]
-    assert circled[0].scores == (1.0, 1.0, 1.0)
-    one, two, three = circled[0].players
-    assert slow_circles(games) == {frozenset({(one, two), (two, three), (three, one)})}
+    found_cycles = fitting.cycles(found)
+    assert [cycle.players for cycle in found_cycles] == [("A", "B", "C")]
+    assert found_cycles[0].scores == (1.0, 1.0, 1.0)
+    one, two, three = found_cycles[0].players
+    assert slow_cycles(games) == {frozenset({(one, two), (two, three), (three, one)})}
     # Triples with three clear results: A B C alone; in C D E one meeting is even, and A and D hardly met.
     assert fitting.significant(found) == 1
 

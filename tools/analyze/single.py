@@ -182,7 +182,7 @@ async def _analyse(position: Position, source: Source, as_json: bool, *, plain: 
 
     async def work() -> None:
         look = await asker.look(position)
-        # Terms are of positions in which the game goes on.
+        # Only positions of running games have terms.
         terms = [] if look.outcome is not None else await asker.breakdown(position)
         found.append((look, terms))
 

@@ -1,7 +1,7 @@
 """The results of an unfinished analysis, in a file beside its output: JSON lines, each written as a whole.
 
 The first line says what is analysed, by which engine and how; every further one is the look at one position. A line
-that was torn by a crash is not there: it is cut off when the analysis goes on.
+that was torn by a crash is ignored, and cut off when the analysis continues.
 """
 
 from __future__ import annotations

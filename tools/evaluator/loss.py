@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 PLIES = (20, 40, 60)
 """Plies at which games are asked apart."""
 SKIPPED = 4
-"""Before this ply nobody is asked: everybody plays alike."""
+"""Positions before this ply are left out: all players play alike there."""
 NOTHING = "(nothing known)"
 
 

@@ -138,28 +138,28 @@ def misfit(found: Mapping[tuple[str, str], Cell], free: int) -> tuple[float, int
 
 
 @dataclass(frozen=True, slots=True)
-class Circle:
+class Cycle:
     """Three players, each of whom beats the next and the last one the first, with the three scores."""
 
     players: tuple[str, str, str]
     scores: tuple[float, float, float]
 
 
-def circles(found: Mapping[tuple[str, str], Cell]) -> list[Circle]:
+def cycles(found: Mapping[tuple[str, str], Cell]) -> list[Cycle]:
     """Every cycle in which each score is significantly above a half (Wilson's 95 % interval), the clearest first."""
     beats: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for (one, two), cell in found.items():
         interval, score = cell.record.interval, cell.record.score
         if interval is not None and score is not None and interval[0] > 0.5:
             beats[one][two] = score
-    circled = []
+    cycled = []
     for one, prey in beats.items():
         for two, score in prey.items():
             for three, other in beats.get(two, {}).items():
                 # Each cycle is found from each of its players; it is listed for the first in the alphabet.
                 if one == min(one, two, three) and one in beats.get(three, {}):
-                    circled.append(Circle((one, two, three), (score, other, beats[three][one])))
-    return sorted(circled, key=lambda circle: (-min(circle.scores), circle.players))
+                    cycled.append(Cycle((one, two, three), (score, other, beats[three][one])))
+    return sorted(cycled, key=lambda cycle: (-min(cycle.scores), cycle.players))
 
 
 def significant(found: Mapping[tuple[str, str], Cell]) -> int:

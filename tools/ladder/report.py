@@ -365,10 +365,10 @@ def oddities(fit: Fit) -> Iterator[str]:
     yield ""
     yield from _one_sided(fit)
     yield ""
-    yield from _circles("All variants", found)
+    yield from _cycles("All variants", found)
     for variant in fit.alone:
         yield ""
-        yield from _circles(variant, fitting.cells(fit, variant))
+        yield from _cycles(variant, fitting.cells(fit, variant))
 
 
 def _one_sided(fit: Fit) -> Iterator[str]:
@@ -405,16 +405,16 @@ def _odd(cell: Cell) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _circles(where: str, found: Mapping[tuple[str, str], Cell]) -> Iterator[str]:
-    circled = fitting.circles(found)
+def _cycles(where: str, found: Mapping[tuple[str, str], Cell]) -> Iterator[str]:
+    cycles = fitting.cycles(found)
     looked = fitting.significant(found)
     yield (
-        f"{where}: {len(circled)} cycles (A beats B beats C beats A, each significantly) among {looked} triples"
+        f"{where}: {len(cycles)} cycles (A beats B beats C beats A, each significantly) among {looked} triples"
         " with three significant results."
     )
-    for circle in circled[:SHOWN]:
-        one, two, three = circle.players
-        first, second, third = (_percent(score) for score in circle.scores)
+    for cycle in cycles[:SHOWN]:
+        one, two, three = cycle.players
+        first, second, third = (_percent(score) for score in cycle.scores)
         yield f"- {one} beats {two} ({first}), {two} beats {three} ({second}), {three} beats {one} ({third})"
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hnefi.engine.search.searcher import Searcher
 
 MOST_PLIES = 300
-"""A game still undecided after so many plies is a draw."""
+"""Plies after which an undecided game is a draw."""
 RANDOM_GAMES, RANDOM_MOVES = 3, 25
 """In every third game one move in 25 is random."""
 OPENING_PLIES = (4, 10)
@@ -103,7 +103,7 @@ def _tables(series: Series) -> Any:
 
 
 def _game(series: Series, searcher: Searcher, number: int) -> list[Any]:
-    # A game draws from a stream of its own: a round that is cut short and taken up again is the same round.
+    # Each game has its own random stream, so that an interrupted round continues identically.
     draw = random.Random(f"train {series.variant.hash} {series.seed} {number}")
     budgets = (draw.choice(series.nodes), draw.choice(series.nodes))
     careless = draw.randrange(RANDOM_GAMES) == 0

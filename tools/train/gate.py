@@ -1,6 +1,6 @@
 """Whether a candidate is stronger: a run of the arena against the best so far, with a sequential test.
 
-Sides are swapped in every pair, and what comes of them is told apart: a net may have gained on one side alone.
+Sides are swapped in every pair, and each side is reported separately: a net may have gained on one side alone.
 """
 
 from __future__ import annotations

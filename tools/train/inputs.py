@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
 HELD_OUT = 10
-"""One game in so many is not learned from, but asked how well the net does."""
+"""One game in this many is held out to measure how well the net does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,5 +125,5 @@ def held_out(rows: Any) -> Any:
 
 
 def quiet(rows: Any) -> Any:
-    """Which positions a search stops in: where the best move captures, or somebody wins by force, it goes on."""
+    """Which positions are quiet: the best move does not capture, and neither side wins by force."""
     return (rows["noisy"] == 0) & (np.abs(rows["score"].astype(np.int64)) <= WON)

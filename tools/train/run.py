@@ -72,7 +72,7 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """What a training follows from, besides the variant."""
 GROWS = ("rounds",)
-"""What may be more when a training goes on."""
+"""Options that may be larger when a training is continued."""
 
 
 class TrainError(Exception):

@@ -275,7 +275,7 @@ async def redo(c: Controller, rest: str) -> Reply:
 
 
 async def _settle_at(c: Controller, node: Node) -> None:
-    """The game goes on from here; an engine that is to move here waits for `go`."""
+    """Continue the game from here; an engine that is to move waits for `go`."""
     session = c.session
     session.replaying = None
     session.paused = True
@@ -290,7 +290,7 @@ def _waiting(c: Controller) -> str:
 
 
 def _resigning(c: Controller) -> SideLetter:
-    """Who gives up or offers: the only person, or the one to move."""
+    """The side that resigns or offers a draw: the only person's, or the side to move."""
     session = c.session
     persons = session.players.persons
     if not persons:

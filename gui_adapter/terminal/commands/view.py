@@ -100,7 +100,7 @@ async def solved(c: Controller, rest: str) -> Reply:
     if session.end is not None:
         raise WordError(f"tb: the game is over: {session.end.words}")
     file = Path(rest).expanduser()
-    # What is no file here may be the name of a table that ships.
+    # If there is no such file, it may be the name of a shipped table.
     path = str(file.absolute()) if rest and file.exists() else rest or SHIPPED_TABLES
     try:
         here, *found = await session.rules.solved(session.game.position, path)
@@ -175,7 +175,7 @@ async def go_to(c: Controller, rest: str) -> Reply:
 
 
 async def look_at(c: Controller, node: Node) -> Reply:
-    """Show the position; at the end of the main line the game goes on."""
+    """Show the position; at the end of the main line the game continues."""
     session = c.session
     session.replaying = None
     looking = node is not session.game.root.tip()
@@ -354,7 +354,7 @@ def _review_report(c: Controller, found: Review) -> list[str]:
 
 
 def _tell_review(c: Controller, found: Review) -> None:
-    """What is said when a review is over: all of it where nobody can ask."""
+    """The message at the end of a review: all of it where the user cannot ask for more."""
     if not c.interactive:
         for line in _review_report(c, found):
             c.say(line)
