@@ -237,7 +237,8 @@ parts.collect(parts.pair(), specs, on_event=lambda *_: print("begun", flush=True
 @pytest.mark.parametrize("backend", ["", "loky"])
 def test_what_engines_have_started_ends_when_the_arena_is_killed(tmp_path: Path, backend: str) -> None:
     """Processes in sessions of their own, whose engine the system ends with the arena, or with its worker."""
-    engine = spec("leaver", "hang", "at=1")
+    asked = tmp_path / "asked"
+    engine = spec("leaver", "hang", "at=1", f"asked={asked}")
     line = f"setsid sleep 3600 & exec {shlex.join(engine.command)}"
     entry = f"[[engine]]\ncmd = 'sh'\nargs = ['-c', {json.dumps(line)}]\n"
     (tmp_path / "run.toml").write_text(entry * 2)
@@ -252,15 +253,15 @@ def test_what_engines_have_started_ends_when_the_arena_is_killed(tmp_path: Path,
         "9",
         "--quiet",
     ]
-    words += ["--move-timeout", "600", "--start", "600", *(["--backend", backend] if backend else [])]
+    words += ["--move-timeout", "600", *(["--backend", backend] if backend else [])]
     arena = subprocess.Popen(
         [sys.executable, "-m", "hnefi.tools.arena.command", *words, "--out", tmp_path / "run"],
         env={**os.environ, **dict(engine.env)}, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        wait_until(
-            lambda: arena.poll() is not None or sum("b'sleep" in one for one in leftovers([engine])) == 2, 120
-        )
+        # Not only their processes: engines are also started to be looked at before the first game.
+        wait_until(lambda: arena.poll() is not None or asked.exists(), 120)
+        assert sum("b'sleep" in one for one in leftovers([engine])) == 2
         assert arena.poll() is None
     finally:
         arena.kill()

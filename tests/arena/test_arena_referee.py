@@ -17,9 +17,10 @@ from patience import PROMPTLY
 from hnefi.engine import games, squares
 from hnefi.engine.sides import Side
 from hnefi.protocol import process
+from hnefi.protocol.answers import Option
 from hnefi.protocol.client import own_command
 from hnefi.tools.arena.adjudication import Adjudication, Scores
-from hnefi.tools.arena.engine_slot import EngineSlot, EngineSlots
+from hnefi.tools.arena.engine_slot import EngineSlot, EngineSlots, within
 from hnefi.tools.arena.referee import Clock, Game
 from hnefi.tools.arena.slots import play
 from hnefi.tools.arena.values import EngineSpec, GameResult, GameTask, Opening, SideLimits, from_json, to_json
@@ -124,6 +125,14 @@ def test_openings_count_as_played() -> None:
 def test_an_opening_that_cannot_be_played_is_an_error_of_the_caller() -> None:
     with pytest.raises(ValueError, match="blocked"):
         one(opening=Opening(moves=("a4c4",)))
+
+
+def test_a_seed_is_one_that_the_engine_allows() -> None:
+    """Else an engine with few seeds could not start a single game."""
+    few = Option("Seed", "spin", minimum=5, maximum=9)
+    assert [within(few, seed) for seed in (5, 9, 10, 4_294_967_295)] == [5, 9, 5, 5 + 4_294_967_295 % 5]
+    assert within(Option("Seed", "spin", minimum=0, maximum=4_294_967_295), 4_294_967_295) == 4_294_967_295
+    assert within(Option("Seed", "string"), 12) == 12
 
 
 @pytest.mark.process

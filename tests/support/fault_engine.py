@@ -6,7 +6,8 @@ MOVES are those of one whole game, with commas: whatever position is sent, it an
 is one of `engine_faults.py` or of the branches below and strikes at the second `go` (`at=N`: the N-th; `plies=N,N`: at
 any `go` in a position after so many plies). Further keys: `proto`, `name`,
 `score` (`cp 20`, `mate 3`; `none` for no score), `pv` (moves with commas), `talk` (a number to be told), `delay` in
-seconds before each answer, `gate` (no answer before there is such a file; with `held=N` only that of ply N waits).
+seconds before each answer, `asked` (a file that it makes at each `go`), `gate` (no answer before there is such a
+file; with `held=N` only that of ply N waits).
 """
 
 from __future__ import annotations
@@ -99,6 +100,8 @@ def main() -> None:
             ply = len(words) - words.index("moves") - 1 if "moves" in words else 0
         elif word == "go":
             asked += 1
+            if "asked" in WORDS:
+                open(WORDS["asked"], "w").close()  # noqa: PTH123 - as above
             strikes = str(ply) in PLIES if "plies" in WORDS else asked == AT
             if strikes:
                 go_wrong(ply)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from hnefi.engine.games.tafl.fen import in_adk
-from hnefi.protocol.answers import VariantLine
+from hnefi.protocol.answers import Option, VariantLine
 from hnefi.protocol.client import (
     Engine,
     EngineError,
@@ -90,6 +90,14 @@ async def start(
         await engine.quit(spec.quit)
         raise
     return engine
+
+
+def within(option: Option, seed: int) -> int:
+    """The seed, folded into the range that the engine announces: with a small range it would refuse most games."""
+    low, high = option.minimum, option.maximum
+    if low is None or high is None or low <= seed <= high:
+        return seed
+    return low + seed % (high - low + 1)
 
 
 async def _set_option(engine: Engine, name: str, value: str) -> None:
@@ -171,9 +179,10 @@ class EngineSlot:
             self.knows_start = line is not None and line.startpos == find_variant(variant).startpos
             self._variant = variant
         self._used = True
-        for option, value in (("Side", "ad"[side]), ("Seed", str(seed))):
-            if option.casefold() in engine.options:
-                await engine.set_option(option, value)
+        if "side" in engine.options:
+            await engine.set_option("Side", "ad"[side])
+        if (option := engine.options.get("seed")) is not None:
+            await engine.set_option("Seed", str(within(option, seed)))
         await engine.new_game()
 
     def position_line(self, fen: str, *, is_start: bool) -> str:
