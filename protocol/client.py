@@ -48,7 +48,7 @@ from .format import go_line, position_line, setoption_line
 from .messages import SetOption, SetPosition
 from .process import AnyProcess, Exit, Listener, Process
 from .search import Answer, Search
-from .waiting import Alarm, Patience, Pings
+from .waiting import Alarm, Patience, Pings, greeting_wait
 
 __all__ = [
     "Answer",
@@ -74,8 +74,6 @@ __all__ = [
 GREETINGS = ("uti", "uci", "ugi")
 VARIANT_OPTIONS = ("uci_variant", "variant")
 """Options that choose what is played, in lower case."""
-GREETING_STEP = 2.0
-"""How long one greeting may stay unanswered before the next is tried as well, in seconds."""
 
 _UNLIMITED = Limits()
 
@@ -90,11 +88,6 @@ FLOOD = 64
 
 Starter = Callable[..., Coroutine[Any, Any, AnyProcess]]
 """Starts a process as `Process.start` does, which it is called like."""
-
-
-def greeting_wait(left: float, others: int) -> float:
-    """Seconds to wait for the answer to a greeting if `left` are left and `others` are still to be tried."""
-    return min(GREETING_STEP, left / (others + 1)) if others else left
 
 
 def own_command(*flags: str) -> list[str]:

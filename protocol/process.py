@@ -522,11 +522,8 @@ class Process:
         return self.exit
 
     async def wind_up(self, goodbye: bytes = b"", grace: float = 0.5, mercy: float = 1.0) -> Exit:
-        """End the process and its whole group: `goodbye` and end of input, then TERM, then KILL.
-
-        Waits `grace` seconds after the first and `mercy` after the second; no process is left when this returns.
-        Cancelled, it kills at once.
-        """
+        """End the process and its whole group: `goodbye` and end of input, TERM after `grace` seconds, KILL after
+        `mercy` more, at once if cancelled. No process is left when this returns."""
         if self.exit is None:
             if self._stdin is not None and not self._unsent:
                 self._unsent += goodbye

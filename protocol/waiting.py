@@ -11,6 +11,14 @@ from math import inf
 
 from .errors import Timeouts
 
+GREETING_STEP = 2.0
+"""Seconds that one greeting may stay unanswered before the next is tried as well."""
+
+
+def greeting_wait(left: float, others: int) -> float:
+    """Seconds to wait for the answer to a greeting if `left` are left and `others` are still to be tried."""
+    return min(GREETING_STEP, left / (others + 1)) if others else left
+
 
 class Alarm:
     """One timer for deadlines that follow each other.

@@ -316,8 +316,7 @@ class GameSession:
         self.players.assign(side, spec)
 
     def follow(self) -> None:
-        """Set the level for this game of engines that follow the user's results; StandingError if the results cannot be
-        read, which can only happen the first time."""
+        """Set this game's level of engines that follow the user's results. StandingError, at first, if unreadable."""
         if self.players.follows:
             self.players.follow(self.ladder.level(self.variant.game))
 
@@ -367,8 +366,7 @@ class GameSession:
         await self._arrive(news=False)
 
     async def declare(self, result: str, reason: Reason) -> None:
-        """End the game outside the rules of the board, by resignation, time or agreement. Plies that were taken back
-        are removed: as a continuation, they would hide the result from every record."""
+        """End the game by resignation, time or agreement. Removes plies taken back, which would hide the result."""
         if not self.looking:
             for child in tuple(self.game.at.children):
                 self.game.remove(child)
@@ -477,8 +475,7 @@ class GameSession:
     def begin_review(
         self, limit: int, told: Callable[[Review], None], speak: Callable[[str], object]
     ) -> Review:
-        """Let our engine analyse every position of the main line; `told` is called at the end, when the tree is
-        complete."""
+        """Let our engine analyse every position of the main line; `told` is called when the tree is complete."""
 
         def ended(review: Review) -> None:
             async def event() -> None:

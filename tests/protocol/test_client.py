@@ -28,8 +28,8 @@ from hnefi.protocol.client import (
     Progress,
     Search,
     Timeouts,
-    greeting_wait,
 )
+from hnefi.protocol.waiting import greeting_wait
 
 pytestmark = pytest.mark.process
 
@@ -246,7 +246,7 @@ def test_every_greeting_gets_its_share_of_the_time() -> None:
 
 @pytest.mark.parametrize("proto", ["uci", "ugi"])
 def test_auto_finds_the_greeting(proto: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hnefi.protocol.client.GREETING_STEP", 0.2)
+    monkeypatch.setattr("hnefi.protocol.waiting.GREETING_STEP", 0.2)
 
     async def work(engine: Engine) -> None:
         assert engine.proto == proto

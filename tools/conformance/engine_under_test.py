@@ -20,7 +20,8 @@ from hnefi.engine.squares import move as board_move
 from hnefi.engine.squares import move_name, origin, target
 from hnefi.engine.wording import shorten
 from hnefi.protocol.answers import Option, parse_compiling, parse_option, parse_variant
-from hnefi.protocol.client import GREETING_STEP, GREETINGS
+from hnefi.protocol.client import GREETINGS
+from hnefi.protocol.waiting import greeting_wait
 
 from .transport import NOTED_WIDTH, Failed, Heard, Patience, Skipped, Transport
 
@@ -136,10 +137,10 @@ class EngineUnderTest:
         words = (self.proto,) if self.proto else GREETINGS
         deadline = time.monotonic() + self.patience.start
         lines: list[Heard] = []
-        for word in words:
+        for number, word in enumerate(words, start=1):
             sent = await transport.send(word)
             began = transport.started if word == words[0] else sent
-            patience = deadline if word == words[-1] else min(deadline, sent + GREETING_STEP)
+            patience = sent + greeting_wait(deadline - sent, len(words) - number)
             while (heard := await transport.next(patience, f"{word}ok")) is not None:
                 lines.append(heard)
                 option = parse_option(heard.text)
