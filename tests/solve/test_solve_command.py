@@ -7,10 +7,11 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from solve_parts import TINY
+from solve_parts import CROSS, TINY
 from solved import Solver
 
 from hnefi.engine import games
@@ -19,7 +20,7 @@ from hnefi.engine.solving import acyclic
 from hnefi.engine.solving.table import Table, compressed
 from hnefi.engine.squares import move_name
 from hnefi.tools.common import live
-from hnefi.tools.solve import command
+from hnefi.tools.solve import build, command, layouts
 
 
 @pytest.fixture
@@ -243,7 +244,7 @@ def test_a_table_without_room_on_the_disk_is_not_begun(
 LIMITED = """\
 import json, resource, sys
 from pathlib import Path
-from hnefi.tools.solve import command
+from hnefi.tools.solve import build, command, layouts
 
 def sizes():
     pages = Path("/proc/self/statm").read_text().split()
@@ -291,6 +292,38 @@ def test_a_comparison_tells_how_far_it_is_without_a_terminal(
         assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    ("main", "argv", "left"),
+    [
+        (command.main, ["--out", "tiny.taflbase"], "tiny.taflbase.part"),
+        (layouts.main, ["--switch", "king_sides=4", "--out", "run"], "run/*.part"),
+    ],
+)
+def test_ended_before_its_folder_is_removed_it_removes_it_next_time(
+    main: Callable[[list[str]], int], argv: list[str], left: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A whole table, beside which the folder it was built in would have stayed for ever."""
+
+    class Killed(BaseException):
+        pass
+
+    def killed(folder: Path) -> None:
+        (folder / "plan.json").unlink()
+        raise Killed
+
+    (here / "tiny.toml").write_text(CROSS)
+    with monkeypatch.context() as patched:
+        patched.setattr(build.shutil, "rmtree", killed)
+        with pytest.raises(Killed):
+            main(["tiny.toml", *argv, "--yes", "--quiet"])
+    made = {path: path.read_bytes() for path in here.glob("**/*.taflbase")}
+    assert made
+    assert list(here.glob(left))
+    assert main(["tiny.toml", *argv, "--yes", "--quiet"]) == 0
+    assert not list(here.glob("**/*.part"))
+    assert all(path.read_bytes() == table for path, table in made.items())
+
+
 def test_a_table_that_ships_is_found_by_its_name(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file of that name comes first."""
     assert command.main(["query", "mini-four"]) == 0
@@ -318,12 +351,17 @@ def test_a_table_takes_the_memory_that_was_announced_and_is_refused_with_less(he
 
     words = "It takes 5 MiB of memory and of disk, besides 160 MiB of memory for the program"
     announced = 5
-    enough = limited(announced + PACKING)
-    assert words in enough.stderr
-    assert enough.returncode == 0, enough.stderr
-    mapped, touched = json.loads(enough.stdout.splitlines()[-1])
-    assert (announced - 1) << 20 < mapped < (announced << 20) + SLACK
-    assert (announced - 2) << 20 < touched < (announced << 20) + SLACK
+    mapped, touched = [], []
+    # What else a process maps varies, once by 1.2 MiB on a busy machine, and only adds to what the table takes.
+    while len(mapped) < 3 and (not mapped or min(mapped) >= (announced << 20) + SLACK):
+        (here / f"{announced + PACKING}.taflbase").unlink(missing_ok=True)
+        enough = limited(announced + PACKING)
+        assert words in enough.stderr
+        assert enough.returncode == 0, enough.stderr
+        for found, size in zip((mapped, touched), json.loads(enough.stdout.splitlines()[-1]), strict=True):
+            found.append(size)
+    assert (announced - 1) << 20 < min(mapped) < (announced << 20) + SLACK, mapped
+    assert (announced - 2) << 20 < min(touched) < (announced << 20) + SLACK, touched
     refused = limited(announced - 1)
     assert words in refused.stderr
     assert "hnefi solve: out of memory (4 MiB of address space needed, more than this process may have)" in (

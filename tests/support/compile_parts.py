@@ -45,5 +45,5 @@ def run(script: Path, home: Path, **extra: str) -> subprocess.CompletedProcess[s
     # The modules of other users' caches do not matter: each test has a cache of its own.
     env = {**os.environ, "XDG_CACHE_HOME": str(home.parent), **extra}
     return subprocess.run(
-        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, str(script)], env=env, capture_output=True, text=True, timeout=800, check=False
     )

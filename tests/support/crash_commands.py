@@ -143,7 +143,7 @@ COMMANDS = {
         "solve tiny.toml --jobs 2 --plain --out run.taflbase",
         lambda where: sums(where, "*.taflbase", "*.part/*"),
         with_board,
-        done=lambda where: (where / "run.taflbase").exists(),
+        done=lambda where: (where / "run.taflbase").exists() and not (where / "run.taflbase.part").exists(),
     ),
     "solve layouts": Command(
         "solve layouts tiny.toml --switch king_sides=4 --jobs 2 --yes --plain --out run",

@@ -73,7 +73,7 @@ class Builder:
         self.reading = reading
         self.index = Index(reading.played, *men)
         self.path = path
-        self.folder = path.with_name(f"{path.name}.part")
+        self.folder = folder_of(path)
         self._threads = threads
         self._on_progress = on_progress
         self._records = queue.SimpleQueue[Any]()
@@ -87,6 +87,13 @@ class Builder:
             return self._run()
 
     def _run(self) -> Header:
+        if self.path.exists():
+            # Written by a process that ended before it had removed the folder.
+            self._old_plan(self.folder / "plan.json")
+            with Table(self.path) as table:
+                header = table.header
+            shutil.rmtree(self.folder)
+            return header
         self._open()
         materials = self.index.materials
         for number, material in enumerate(materials):
@@ -317,6 +324,16 @@ class Builder:
                 yield encode(part, bits)
 
         return write(self.path, self.reading, self.index, bits, codes)
+
+
+def folder_of(path: Path) -> Path:
+    """The folder of a table that is being built."""
+    return path.with_name(f"{path.name}.part")
+
+
+def is_finished(path: Path) -> bool:
+    """Whether a table is there and whoever built it has removed its folder, too."""
+    return path.exists() and not folder_of(path).exists()
 
 
 def _always(progress: Progress, _: float) -> Progress:

@@ -248,6 +248,8 @@ def _build(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: 
     from hnefi.engine.solving.index import Index
     from hnefi.engine.solving.readings import reading, without_limits
 
+    from .build import is_finished
+
     if given.without_limits:
         variant = without_limits(variant)
     how = reading(variant)
@@ -264,7 +266,7 @@ def _build(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: 
     if not index.entries:
         parser.error(f"--attackers {men[0]}: expected at least 1: taking the last attacker ends the game")
     path = Path(given.out or f"{variant.name}.taflbase")
-    if path.exists():
+    if is_finished(path):
         parser.error(f"{path}: already exists; remove it, or name another file with --out")
     if not path.absolute().parent.is_dir():
         parser.error(f"{path}: no folder {path.absolute().parent}")

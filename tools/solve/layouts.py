@@ -358,7 +358,7 @@ def _values(
     from hnefi.engine import durable
     from hnefi.engine.solving.table import Table
 
-    from .build import BuildError
+    from .build import BuildError, is_finished
 
     path = _file(folder, case, "json")
     head = {"rules": case.variant.hash, "starts": len(starts)}
@@ -369,7 +369,7 @@ def _values(
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         pass
     table = _file(folder, case, "taflbase")
-    if not table.exists():
+    if not is_finished(table):
         _build(case, table, threads, shown)
     with Table(table) as opened:
         if opened.variant.hash != case.variant.hash:
