@@ -230,6 +230,24 @@ def test_without_a_greeting_nothing_else_is_waited_for(
     assert time.monotonic() - began < 6 * SHORT + WAIT
 
 
+def test_the_greetings_share_the_time_to_start(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine that knows only a later one is asked it in time, however long it is silent after the first."""
+    asked = []
+
+    def share(left: float, others: int) -> float:
+        asked.append((left, others))
+        return 0.1 if others else left
+
+    monkeypatch.setattr(engine_under_test, "greeting_wait", share)
+    status, document = check(capsys, "--variant", "hex:4", *HEX, only=("greeting",))
+    assert (status, document["proto"]) == (0, "uci")
+    # Its answer may come only after the next greeting.
+    assert [others for _, others in asked] in ([2, 1], [2, 1, 0])
+    assert WAIT >= asked[0][0] > asked[-1][0] > 0
+
+
 def test_steps_that_need_a_failed_one_are_one_line_and_say_the_right_seconds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
