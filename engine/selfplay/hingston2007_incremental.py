@@ -5,6 +5,9 @@ by its centre (`VERTICAL` + file, `HORIZONTAL` + rank, `PATCH` + square), so tha
 triples; those beyond the board have weights of 0. Three layers are kept: the sums of the features, the features (their
 sigmoids), and the sums of the hidden units without the three raw inputs.
 
+`hingston2007_2862` has three more features that look at the whole board. Only their sums are kept; they enter the
+hidden units when a value is computed.
+
 The result differs from `hingston2007.value` by less than `error`, which `prepare` computes from the weights. It covers
 the error of the vector sigmoid and rounding over `REFRESH_EVERY` moves, after which all sums are computed from scratch.
 """
@@ -30,11 +33,14 @@ from ..compile.simd_f64 import (
     store,
     triples,
 )
+from ..evaluators.networks import hingston2007_2862
 from ..evaluators.networks.hingston2007 import HIDDEN, NUMBER, SIZE
 from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, DEFENDING, KING, PIECE
 from ..squares import CELLS, ORIGIN, STRIDE, TARGET
 
 MOST_HIDDEN = WIDTH
+WHOLE = hingston2007_2862.WHOLE
+WITH_WHOLE = hingston2007_2862.NUMBER
 VERTICAL, HORIZONTAL, PATCH = 8, 32, 56
 FEATURES = 512
 FILTER_WORDS = 16
@@ -49,6 +55,8 @@ REFRESH_EVERY = 128
 _SUMMED = 2e-12
 """Relative rounding of a sum over `REFRESH_EVERY` moves: at most 64 squares a move, a unit roundoff each, twice."""
 
+PADDING = -(5 + 2 * WHOLE + (CELLS + SAVED) * WHOLE) % 8
+"""Makes the size of `NET` a multiple of 64 bytes."""
 NET = np.dtype(
     [
         (
@@ -75,7 +83,13 @@ NET = np.dtype(
         ("error", "f8"),
         ("moves", "i8"),  # updates since the last refresh
         ("fits", "i8"),  # 1: a network that this module supports; 0: the other fields are unused
-        ("_padding", "i8", (4,)),
+        ("whole", "i8"),  # 1: a network with features of the whole board; 0: the fields below are unused
+        ("whole_sums", "f8", (WHOLE,)),
+        ("empty_whole", "f8", (WHOLE,)),  # the same for an empty board
+        ("whole_rows", "f8", (WHOLE * WIDTH,)),  # what they add to the hidden units
+        ("whole_weights", "f8", (CELLS * WHOLE,)),  # by square
+        ("whole_saved", "f8", (SAVED * WHOLE,)),
+        ("_padding", "i8", (PADDING,)),
     ],
     align=True,
 )
@@ -105,15 +119,18 @@ def prepare(p, net):
     """Fill a zeroed record from the parameters, if they are of this architecture and small enough."""
     n = p["shape"][SIZE]
     hidden = p["shape"][HIDDEN]
-    if p.architecture != NUMBER or hidden > MOST_HIDDEN:
+    if p.architecture not in (NUMBER, WITH_WHOLE) or hidden > MOST_HIDDEN:
         return
+    whole = WHOLE if p.architecture == WITH_WHOLE else 0
     strips = n - 2
     vertical = strips * 3 * n
-    features = 2 * strips + strips * strips + 3
+    features = 2 * strips + strips * strips + whole + 3
     horizontal_at = vertical + strips
     patch_at = 2 * horizontal_at
     bias_at = patch_at + strips * strips * 9
-    rows_at = bias_at + strips * strips
+    whole_at = bias_at + strips * strips
+    raw_bias = whole_at + whole * (n * n + 1)
+    rows_at = raw_bias + whole
     hidden_bias = rows_at + hidden * features
     output_at = hidden_bias + hidden
     sums = 0.0
@@ -157,21 +174,32 @@ def prepare(p, net):
     for i in range(3):
         for h in range(hidden):
             net.raw[i * WIDTH + h] = p.weights[rows_at + h * features + features - 3 + i]
+            if whole:
+                net.empty_hidden[h] += net.raw[i * WIDTH + h] * p.weights[raw_bias + i]
+    for i in range(whole):
+        net.empty_whole[i] = p.weights[raw_bias - whole + i]
+        for k in range(n * n):
+            sq = (n - k // n) * STRIDE + 1 + k % n
+            net.whole_weights[sq * WHOLE + i] = p.weights[whole_at + i * n * n + k]
+        for h in range(hidden):
+            net.whole_rows[i * WIDTH + h] = p.weights[rows_at + h * features + features - 3 - whole + i]
     # An error bound, layer by layer; the slope of a sigmoid is at most a quarter.
     largest = 0.0
     for i in range(rows_at):
         largest = max(largest, abs(p.weights[i]))
-    sums = 0.25 * _SUMMED * (6 * n + 1) * largest + SIGMOID_ERROR
+    inputs = max(6 * n, 2 * n * n) if whole else 6 * n
+    sums = 0.25 * _SUMMED * (inputs + 1) * largest + SIGMOID_ERROR
     total = abs(net.bias) * 1e-15
     for h in range(hidden):
         into = 0.0
         for i in range(features - 3):
             into += abs(p.weights[rows_at + h * features + i])
         raw = abs(net.raw[h]) + abs(net.raw[WIDTH + h]) + abs(net.raw[2 * WIDTH + h])
-        most = into + CELLS * raw + abs(p.weights[hidden_bias + h])
+        most = into + (CELLS + largest) * raw + abs(p.weights[hidden_bias + h])
         total += abs(net.output[h]) * (0.25 * (into * sums + _SUMMED * most) + SIGMOID_ERROR)
     net.error = total
     net.fits = 1 if total < 1e6 else 0
+    net.whole = 1 if whole else 0
 
 
 @inline
@@ -191,6 +219,9 @@ def change_square(net, sq, amount):
     store(net.hidden, 0, add_rows(load(net.hidden, 0), more, net.rows, v, h, patch))
     put_triples(net.sums, v, h, patch, sums)
     put_triples(net.features, v, h, patch, features)
+    if net.whole:
+        for i in range(WHOLE):
+            net.whole_sums[i] += amount * net.whole_weights[sq * WHOLE + i]
 
 
 @inline
@@ -209,6 +240,10 @@ def push_change(net, n, sq, amount):
     more = sigmoid(sums)
     put_triples(net.features, v, h, patch, more)
     store(net.hidden, 0, add_rows(hidden, more - features, net.rows, v, h, patch))
+    if net.whole:
+        for i in range(WHOLE):
+            net.whole_saved[n * WHOLE + i] = net.whole_sums[i]
+            net.whole_sums[i] += amount * net.whole_weights[sq * WHOLE + i]
 
 
 @inline
@@ -219,6 +254,9 @@ def pop_change(net, n, sq):
     put_triples(net.sums, v, h, patch, load(net.saved, at))
     put_triples(net.features, v, h, patch, load(net.saved, at + WIDTH))
     store(net.hidden, 0, load(net.saved, at + 2 * WIDTH))
+    if net.whole:
+        for i in range(WHOLE):
+            net.whole_sums[i] = net.whole_saved[n * WHOLE + i]
 
 
 @inline
@@ -254,7 +292,7 @@ def pop_move(net, n, s):
 
 @inline
 def hidden_sums(net, s):
-    """The sums of the hidden units, including the state's raw inputs."""
+    """The sums of the hidden units with the state's raw inputs, but without the features of the whole board."""
     hidden = load(net.hidden, 0) + spread(s.taken[0]) * load(net.raw, 0)
     hidden = hidden + spread(s.taken[1]) * load(net.raw, WIDTH)
     if s.side == 0:
@@ -263,8 +301,17 @@ def hidden_sums(net, s):
 
 
 @inline
+def add_whole(net, hidden, sq, amount):
+    """Add the features of the whole board to the sums of the hidden units, after `amount` is added to a square."""
+    for i in range(WHOLE):
+        x = net.whole_sums[i] + amount * net.whole_weights[sq * WHOLE + i]
+        hidden = hidden + spread(1.0 / (1.0 + math.exp(-x))) * load(net.whole_rows, i * WIDTH)
+    return hidden
+
+
+@inline
 def output(net, hidden):
-    """The value, from the sums of the hidden units."""
+    """The value, from the sums of the hidden units with all features."""
     return dot(sigmoid(hidden), load(net.output, 0)) + net.bias
 
 
@@ -274,6 +321,8 @@ def output_with(net, hidden, sq, amount):
     v, h, patch = feature_places(sq)
     sums = triples(net.sums, v, h, patch) + spread(amount) * load(net.weights, sq * WIDTH)
     more = sigmoid(sums) - triples(net.features, v, h, patch)
+    if net.whole:
+        hidden = add_whole(net, hidden, sq, amount)
     return output(net, add_rows(hidden, more, net.rows, v, h, patch))
 
 
@@ -288,8 +337,12 @@ def outputs_with(net, hidden, sq, other, amount):
     features, features2 = sigmoids(sums, sums2)
     more = features - triples(net.features, v, h, patch)
     more2 = features2 - triples(net.features, v2, h2, patch2)
+    hidden2 = hidden
+    if net.whole:
+        hidden2 = add_whole(net, hidden, other, amount)
+        hidden = add_whole(net, hidden, sq, amount)
     units, units2 = sigmoids(
-        add_rows(hidden, more, net.rows, v, h, patch), add_rows(hidden, more2, net.rows, v2, h2, patch2)
+        add_rows(hidden, more, net.rows, v, h, patch), add_rows(hidden2, more2, net.rows, v2, h2, patch2)
     )
     weights = load(net.output, 0)
     return dot(units, weights) + net.bias, dot(units2, weights) + net.bias
@@ -314,6 +367,8 @@ def refresh(net, s):
     for i in range(0, FEATURES, WIDTH):
         store(net.sums, i, load(net.empty_sums, i))
         store(net.features, i, load(net.empty_features, i))
+    for i in range(WHOLE):
+        net.whole_sums[i] = net.empty_whole[i]
     for side in range(2):
         for i in range(s.count[side]):
             sq = int(s.pieces[side, i])

@@ -31,6 +31,7 @@ from hnefi.tools.bench.speed import find_compiler
 
 CASES = read_all()
 RANDOM = Contestant("random")
+NETWORKS = ("hingston2007", "hingston2007-2862")
 TERMINAL = Contestant("minimax")
 TAFL = [variant for variant in games.everything() if variant.game == "tafl"]
 
@@ -180,9 +181,10 @@ def test_strangers_are_refused() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["hingston-original", "hingston-alternative", "copenhagen", "brandubh"])
 @pytest.mark.parametrize("spread", [None, 0.02, 1.0])
-def test_fast_games_are_the_slow_ones(name: str, spread: float | None) -> None:
+@pytest.mark.parametrize("net", NETWORKS)
+def test_fast_games_are_the_slow_ones(name: str, net: str, spread: float | None) -> None:
     variant = games.find(name)
-    players = evolved(variant, spread, 5), evolved(variant, spread, 6)
+    players = evolved(variant, spread, 5, net), evolved(variant, spread, 6, net)
     count = 3 * THOROUGH if variant.files < 11 else THOROUGH
     assert (
         played(variant, *players, count).tobytes() == played(variant, *players, count, quick=False).tobytes()
@@ -226,7 +228,7 @@ def test_fast_networks_some_plies_deep_move_as_the_search_does(
     small = [variant for variant in TAFL if variant.files <= 11]
     random_ones = [random_variant(draw_rules, 7) for _ in range(10)]
     for number, variant in sampled([*enumerate([*small, *random_ones])], step):
-        net = network.parse("hingston2007")
+        net = network.parse(NETWORKS[number // 12 % 2])
         genome = np.random.default_rng(number).normal(0, 0.2, net.count(variant))
         if number % 3 == 0:
             genome = np.round(4 * genome) / 4  # many positions are worth the same
@@ -245,7 +247,7 @@ def test_fast_network_moves_as_the_search_does(spread: float | None) -> None:
     assert {variant.files for variant in variants} >= {7, 9, 11, 13, 15, 19}
     for number, variant in enumerate(variants):
         hidden = (10, 16, 1, 7)[number % 4]
-        player = evolved(variant, spread, number, f"hingston2007:hidden={hidden}")
+        player = evolved(variant, spread, number, f"{NETWORKS[number // 4 % 2]}:hidden={hidden}")
         assert disagreements(variant, player, 12, number + 1) == 0, variant.name
 
 
@@ -261,10 +263,11 @@ def test_equal_moves_are_drawn_alike() -> None:
     assert disagreements(variant, Contestant("minimax", params=net.record(variant, genome)), 200, 2) == 0
 
 
+@pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("spread", [None, 0.05, 2.0])
-def test_fast_values_are_as_near_as_they_say(spread: float | None) -> None:
+def test_fast_values_are_as_near_as_they_say(spread: float | None, name: str) -> None:
     variant = games.find("copenhagen")
-    params = evolved(variant, spread, 9).params[0]
+    params = evolved(variant, spread, 9, name).params[0]
     net = incremental.new(1)[0]
     incremental.prepare(params, net)
     state = games.initial(variant).new_record()[0]
@@ -283,7 +286,10 @@ def test_fast_values_are_as_near_as_they_say(spread: float | None) -> None:
 
 @entry
 def read(net: Any, s: Any) -> Any:
-    return incremental.output(net, incremental.hidden_sums(net, s))
+    hidden = incremental.hidden_sums(net, s)
+    if net.whole:
+        hidden = incremental.add_whole(net, hidden, 0, 0.0)
+    return incremental.output(net, hidden)
 
 
 @entry
@@ -297,7 +303,8 @@ def value_all(s: Any, td: Any, p: Any, net: Any, plain: Any) -> Any:
     return end
 
 
-def test_fast_values_know_every_rule() -> None:
+@pytest.mark.parametrize("name", NETWORKS)
+def test_fast_values_know_every_rule(name: str) -> None:
     """What a move captures or ends in the written cases, which random games hardly meet."""
     td = minimax.new_thread()[0]
     networks: dict[int, tuple[Any, Any]] = {}
@@ -308,7 +315,7 @@ def test_fast_values_know_every_rule() -> None:
         if setup is None or case.expected.targets is not None:
             continue
         if variant.files not in networks:
-            params, net = evolved(variant, 0.3, 1).params[0], incremental.new(1)[0]
+            params, net = evolved(variant, 0.3, 1, name).params[0], incremental.new(1)[0]
             incremental.prepare(params, net)
             networks[variant.files] = params, net
         params, net = networks[variant.files]
@@ -334,7 +341,7 @@ def test_networks_that_do_not_fit_are_played_all_the_same() -> None:
     for player in (
         evolved(variant, 0.1, 1, "hingston2007:hidden=17"),
         evolved(variant, 1e200, 1),
-        evolved(variant, 0.1, 1, "hingston2007-2862"),
+        evolved(variant, 0.1, 1, "mlp"),
     ):
         net = incremental.new(1)[0]
         incremental.prepare(player.params[0], net)
