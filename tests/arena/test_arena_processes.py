@@ -114,6 +114,7 @@ def digest(done: Done | subprocess.CompletedProcess[str]) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.process
 def test_a_run_without_any_result_says_so_and_is_no_success(small: list[str], tmp_path: Path) -> None:
     """An engine that starts for the check before the first game, and then never again."""
     engine = tmp_path / "once"
