@@ -1,4 +1,4 @@
-"""Incremental evaluation with the evolved network of 2007: a move updates only what it changes (kernels).
+"""Incremental evaluation with the evolved networks of 2007: a move updates only what it changes (kernels).
 
 A square is an input of 15 features: three vertical strips, three horizontal strips, nine patches. A feature is indexed
 by its centre (`VERTICAL` + file, `HORIZONTAL` + rank, `PATCH` + square), so that the features of a square are adjacent
@@ -8,8 +8,9 @@ sigmoids), and the sums of the hidden units without the three raw inputs.
 `hingston2007_2862` has three more features that look at the whole board. Only their sums are kept; they enter the
 hidden units when a value is computed.
 
-The result differs from `hingston2007.value` by less than `error`, which `prepare` computes from the weights. It covers
-the error of the vector sigmoid and rounding over `REFRESH_EVERY` moves, after which all sums are computed from scratch.
+The result differs from the network's own `value` by less than `error`, which `prepare` computes from the weights. It
+covers the error of the vector sigmoid and rounding over `REFRESH_EVERY` moves, after which all sums are computed from
+scratch.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from ..squares import CELLS, ORIGIN, STRIDE, TARGET
 MOST_HIDDEN = WIDTH
 WHOLE = hingston2007_2862.WHOLE
 WITH_WHOLE = hingston2007_2862.NUMBER
+"""The architecture with `WHOLE` features of the whole board."""
 VERTICAL, HORIZONTAL, PATCH = 8, 32, 56
 FEATURES = 512
 FILTER_WORDS = 16
@@ -56,7 +58,7 @@ _SUMMED = 2e-12
 """Relative rounding of a sum over `REFRESH_EVERY` moves: at most 64 squares a move, a unit roundoff each, twice."""
 
 PADDING = -(5 + 2 * WHOLE + (CELLS + SAVED) * WHOLE) % 8
-"""Makes the size of `NET` a multiple of 64 bytes."""
+"""Makes the size of `NET` a multiple of 64 bytes; five of its fields are single numbers."""
 NET = np.dtype(
     [
         (
@@ -130,7 +132,7 @@ def prepare(p, net):
     bias_at = patch_at + strips * strips * 9
     whole_at = bias_at + strips * strips
     raw_bias = whole_at + whole * (n * n + 1)
-    rows_at = raw_bias + whole
+    rows_at = raw_bias + (3 if whole else 0)
     hidden_bias = rows_at + hidden * features
     output_at = hidden_bias + hidden
     sums = 0.0

@@ -244,7 +244,7 @@ def test_a_table_without_room_on_the_disk_is_not_begun(
 LIMITED = """\
 import json, resource, sys
 from pathlib import Path
-from hnefi.tools.solve import build, command, layouts
+from hnefi.tools.solve import command
 
 def sizes():
     pages = Path("/proc/self/statm").read_text().split()
