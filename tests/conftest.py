@@ -3,7 +3,7 @@
 Kinds are marks: `process` starts other processes, `broker` speaks to an MQTT broker, `browser` opens pages (and starts
 processes), `slow` takes more than about a second of the processor's time, `exhaustive` repeats for every variant what
 runs without the mark for ten of them.
-`make quick` leaves all of them out; a test that starts a process without saying so fails there.
+`make quick` leaves all of them out; a test that starts a process without saying so fails.
 """
 
 from __future__ import annotations
@@ -193,8 +193,7 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[None
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     before = _started
     result = yield
-    quick = "not process" in item.config.option.markexpr
-    if quick and not any(item.get_closest_marker(kind) for kind in SPOKEN):
+    if not any(item.get_closest_marker(kind) for kind in SPOKEN):
         shared = _started_by_fixtures(item)
         if _started > before or shared:
             by = f" (fixture {shared})" if shared else ""

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
-CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
-)
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The same engine without windows comes first: it needs a quarter less of the processor's time."""
+CHROMIUM = next((path for name in BROWSERS if (path := shutil.which(name))), "")
 PATIENT = 120_000.0
 """Milliseconds for what has to come, on however busy a machine."""
 

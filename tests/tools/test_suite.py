@@ -88,20 +88,23 @@ def test_files_are_shuffled_and_variants_sampled() -> None:
 
 GUARDED = """
 import subprocess, sys
+import pytest
+{mark}
 def test_it():
     subprocess.run([sys.executable, "-c", ""], check=True)
 """
 
 
 @pytest.mark.process
-def test_an_unmarked_process_fails_in_the_inner_loop(tmp_path: Path) -> None:
+def test_an_unmarked_process_fails(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
-    (tmp_path / "test_guarded.py").write_text(GUARDED)
     options = ["-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), str(tmp_path)]
-    for marks, status in (("not process", 1), ("", 0)):
-        command = [sys.executable, "-m", "pytest", *options, "-m", marks]
+    for mark, status in (("", 1), ("@pytest.mark.process", 0)):
+        (tmp_path / "test_guarded.py").write_text(GUARDED.format(mark=mark))
+        command = [sys.executable, "-m", "pytest", *options]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == status, done.stdout
+        assert ("expected the mark pytest.mark.process" in done.stdout) == bool(status), done.stdout
 
 
 @pytest.mark.process
