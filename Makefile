@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: help setup run play web pictures test quick steady fuzz guided soak crash-only test-clusters check audit sbom licences docs wheel dist format bench warmup clean
 
 ARGS ?=
-WORKERS ?= 4
+WORKERS ?= 5
 BIN := .venv/bin
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -26,14 +26,14 @@ play: .venv/.ready ## a game at the terminal
 web: .venv/.ready-web ## the board in the browser (http://127.0.0.1:8080)
 	@exec $(BIN)/hnefi web --open $(ARGS)
 
-# All tests of a file run in one process, as they share what is slow to start. Many tests wait for other processes, so four
+# All tests of a file run in one process, as they share what is slow to start. Many tests wait for other processes, so five
 # workers keep two cores busy. WORKERS=0 runs all tests in one process.
 # HNEFI_ORDER=word shuffles the files. Byte code is written even where the user's settings forbid it: otherwise each engine that
 # a test starts would compile every source again, a sixth of its start.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 INNER := not process and not broker and not slow and not exhaustive
 
-test: .venv/.ready-dev ## all tests, in four processes (WORKERS=4)
+test: .venv/.ready-dev ## all tests, in five processes (WORKERS=5)
 	@awk -F ' *[|] *' '$$2 == "`make test`" {print "from an empty cache all tests take " $$3 " on two idle cores"}' MEASUREMENTS.md >&2
 	@$(BIN)/hnefi warmup --quiet # once, rather than by every process that a test starts
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile $(ARGS)

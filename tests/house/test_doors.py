@@ -42,7 +42,7 @@ from hnefi.protocol.hosts.filter import Filter
 from hnefi.protocol.hosts.hnefatafl_org_notation import NotationError
 
 CORPUS = Path(__file__).parents[1] / "corpus"
-SECONDS = float(os.environ.get("HNEFI_FUZZ_SECONDS", "30"))
+SECONDS = float(os.environ.get("HNEFI_FUZZ_SECONDS", "15"))
 ROUND = 200
 """Examples between two looks at the clock."""
 LONGEST = 1_000_000
