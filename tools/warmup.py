@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
+from functools import partial
 
-from hnefi.protocol.hosts.exit_codes import INTERRUPTED
+from hnefi.protocol.hosts.exit_codes import INTERRUPTED, OURS_FAILED, STORAGE
 
+from .common import workers
 from .common.arguments import let_interrupt_end_us, parser, positive
 from .common.interrupts import caught, check
 
@@ -63,12 +66,30 @@ def main(argv: list[str]) -> int:
 
     begun = time.perf_counter()
     with caught(lambda: ["interrupted: what is compiled is kept, the same command continues"]) as interrupts:
-        warm(arguments.jobs)
+        try:
+            warm(arguments.jobs)
+        except NotKept as error:
+            print(
+                f"hnefi warmup: machine code cannot be stored {error}: nothing was compiled; expected a folder that "
+                "can be written (XDG_CACHE_HOME or NUMBA_CACHE_DIR names another)",
+                file=sys.stderr,
+            )
+            return STORAGE
+        except workers.WorkerFailed as error:
+            print(
+                f"hnefi warmup: {error}: what is compiled is kept, the same command continues",
+                file=sys.stderr,
+            )
+            return OURS_FAILED
     if interrupts.ended:
         return INTERRUPTED
     if not arguments.quiet:
         print(f"everything is compiled ({time.perf_counter() - begun:.1f} s)")
     return 0
+
+
+class NotKept(Exception):
+    """What is compiled could not be stored, which is all that this command is for. The message says where and why."""
 
 
 def warm(jobs: int | None) -> None:
@@ -81,9 +102,9 @@ def warm(jobs: int | None) -> None:
             warmup.warm()
         return
     except cache.NotCompiled:
-        from joblib import Parallel, cpu_count, delayed
-
-        jobs = jobs or min(MOST_JOBS, cpu_count())
+        if refusal := cache.refusal():
+            raise NotKept(refusal) from None
+        jobs = jobs or min(MOST_JOBS, workers.cores())
     if jobs == 1:
         warmup.warm()
         return
@@ -91,8 +112,7 @@ def warm(jobs: int | None) -> None:
     expected = {f"portion {n}": cost / jobs for n, cost in enumerate(warmup.PORTIONS.values(), 1)}
     with cache.LOCK.session(), progress.plan(expected):
         cache.LOCK.acquire("everything")
-        work = Parallel(n_jobs=jobs, batch_size=1, pre_dispatch="all", return_as="generator_unordered")
-        done = work(delayed(_portion)(portion) for portion in warmup.PORTIONS)
+        done = workers.carried_out([partial(_portion, portion) for portion in warmup.PORTIONS], jobs, "loky")
         for portion in expected:
             progress.begin(portion)
             next(done)

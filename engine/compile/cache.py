@@ -122,6 +122,19 @@ def save(name: str, content: bytes) -> None:
         _cannot_keep(place, error)
 
 
+def refusal() -> str:
+    """Why nothing can be stored now, in the words of `Progress.unkept`; empty if it can."""
+    place = folder()
+    if place is None:
+        return f"anywhere ({NO_HOME})"
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place):
+            return ""
+    except OSError as error:
+        return f"in {place} ({error.strerror or error})"
+
+
 def drop(name: str) -> None:
     """Remove what is stored under `name`."""
     if place := folder():

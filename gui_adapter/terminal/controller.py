@@ -27,7 +27,7 @@ from .commands.play import play_move
 from .events import Event, Events, Post
 from .game import board_of, typed_move
 from .game_session import GameSession
-from .opponents import plain
+from .opponents import Question, plain
 from .panes import compiling_text
 from .rules_process import IllegalPosition, RulesProcess, Traffic
 from .saving import Files, SavingError
@@ -48,6 +48,7 @@ WITHOUT_RULES: Final = frozenset(
 """Words that work before the rules are loaded."""
 
 GONE: Final = Reply(("the program ends",), failed=True, quit=True)
+LEAVE: Final = "Leave?"
 
 
 class Controller:
@@ -76,6 +77,8 @@ class Controller:
         """Lines waiting for the rules."""
         self._held_back = False
         self._question: tuple[str, Callable[[], Awaitable[Reply]]] | None = None
+        self._told_to_stop: Question | None = None
+        """What the last Ctrl-C asked an engine to answer at once."""
         self._view: View | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._broken: str | None = None
@@ -357,17 +360,29 @@ class Controller:
         return await word.handler(self, rest)
 
     async def _interrupted(self) -> Reply:
-        if self.session.stoppable and await self.session.halt():
-            self._question = None
-            return Reply(("Stopped.",))
-        if self._question is not None:
+        session = self.session
+        asked = session.questions.asked
+        if asked is not None and asked is self._told_to_stop:
+            # The engine does not listen, and the user need not wait for it.
             self.interrupted = True
             return Reply(quit=True)
+        if session.stoppable and await session.halt():
+            self._question = None
+            self._told_to_stop = session.questions.asked
+            if self._told_to_stop is None:
+                return Reply(("Stopped.",))
+            return Reply(("Told to stop; if it does not, Ctrl-C again leaves.",))
 
         async def leave() -> Reply:
             return Reply(quit=True)
 
-        return self.ask("Leave? An unfinished game is saved. (yes or no; Ctrl-C again leaves)", leave)
+        if self._question is not None and self._question[0].startswith(LEAVE):
+            self.interrupted = True
+            return Reply(quit=True)
+        dropped = "Nothing was done. " if self._question is not None else ""
+        saved = "An unfinished game is saved. " if session.unfinished else ""
+        reply = self.ask(f"{LEAVE} {saved}(yes or no; Ctrl-C again leaves)", leave)
+        return Reply((dropped + reply.lines[0],))
 
     def _noted(self, reply: Reply) -> Reply:
         for text in reply.lines:

@@ -106,6 +106,10 @@ class Watcher:
 
     def open(self) -> None:
         """The first look; WatchError if there is nothing to look at."""
+        if self.run.is_file() and self.run.suffix != ".jsonl":
+            raise WatchError(
+                "a file: expected the folder of a run that was played with `hnefi arena … --live`"
+            )
         try:
             self._tail.open()
         except FileNotFoundError:

@@ -589,4 +589,4 @@ def test_diff(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "distance": 0.0,
         "cosine": pytest.approx(1.0),
     }
-    assert cli.main(["evaluator", "diff", str(good), "nowhere"]) == 1
+    assert cli.main(["evaluator", "diff", str(good), "nowhere"]) == 2

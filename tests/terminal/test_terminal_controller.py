@@ -173,7 +173,7 @@ def test_stop_makes_the_engine_move_at_once(house: House, monkeypatch: pytest.Mo
         assert thinking is not None
         assert (thinking.purpose, thinking.running) == ("move", True)
         reply = await person.controller.interrupt()
-        assert reply.lines == ("Stopped.",)
+        assert reply.lines == ("Told to stop; if it does not, Ctrl-C again leaves.",)
         await person.sees(lambda view: view.ply == 2)
         assert (await person.controller.interrupt()).lines[0].startswith("Leave?")
         await person.types("no")
@@ -287,9 +287,17 @@ def test_resigning_is_asked_about(house: House) -> None:
         assert person.view.question is not None
         assert (await person.types("n")).lines == ("Nothing was done.",)
         assert person.view.question is None
-        await person.types("resign", "y")
+        await person.types("resign")
+        reply = await person.controller.interrupt()
+        assert not reply.quit
+        assert reply.lines[0].startswith("Nothing was done. Leave? An unfinished game is saved.")
+        assert person.view.end is None
+        await person.types("no", "resign", "y")
         assert person.view.end is not None
         assert (person.view.end.result, person.view.end.reason) == ("a", "resignation")
+        reply = await person.controller.interrupt()
+        assert reply.lines == ("Leave? (yes or no; Ctrl-C again leaves)",)
+        await person.types("no")
         await person.types("undo")
         assert person.view.end is None
 

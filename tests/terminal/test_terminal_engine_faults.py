@@ -12,10 +12,10 @@ from typing import ClassVar
 from unittest.mock import AsyncMock
 
 import pytest
-from terminal_parts import GAME, House, Person, moves_of, parrot
+from terminal_parts import GAME, PATIENCE, House, Person, moves_of, parrot
 
 from hnefi.engine.games import find
-from hnefi.gui_adapter.terminal import opponents
+from hnefi.gui_adapter.terminal import controller, opponents
 from hnefi.gui_adapter.terminal.opponents import Opponent, at_level, by_command
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.protocol.client import Engine, EngineError
@@ -61,6 +61,20 @@ def test_an_engine_that_hangs_is_given_up(house: House, monkeypatch: pytest.Monk
 
     spec = by_command(parrot("hang", "at=1"), find("brandubh"))
     house.talk(story, engine=replace(spec, movetime=200))
+
+
+def test_an_engine_that_does_not_stop_keeps_nobody(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "GRACE", PATIENCE)
+
+    async def story(person: Person) -> None:
+        await person.types("b4b2")
+        await person.sees(lambda view: view.thinking is not None)
+        reply = await person.controller.interrupt()
+        assert (reply.lines, reply.quit) == (("Told to stop; if it does not, Ctrl-C again leaves.",), False)
+        assert (await person.controller.interrupt()).quit
+        assert person.controller.status == 1
+
+    house.talk(story, engine=parrot("hang", "at=1"))
 
 
 @pytest.mark.process

@@ -118,6 +118,7 @@ def test_stopped_it_keeps_what_is_known(house: House) -> None:
         await person.controller.settled()
         assert person.view.reviewing == ""
         assert "Not analysed: 9 of 9 positions." in person.said
+        assert any("The review was stopped after 0 of 9 positions:" in line for line in person.said)
         assert any("?" in line for line in (await person.types("review")).lines), "what is unknown is marked"
 
     house.talk(story)

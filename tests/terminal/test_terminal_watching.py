@@ -117,6 +117,7 @@ def test_a_run_that_cannot_be_watched_says_what_else_can_be_done(tmp_path: Path)
     for path, said in (
         (tmp_path / "no", "no such folder: expected the folder of a run"),
         (tmp_path, "no live.jsonl in it: expected .* with `hnefi arena … --live`$"),
+        (Path(__file__), "a file: expected the folder of a run"),
     ):
         with pytest.raises(WatchError, match=said):
             Watcher(cast("Any", None), path).open()

@@ -402,6 +402,8 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
         (("game.tafl", "-o", "x.otg"), "-o x.otg: expected a file ending in .tafl"),
         (("game.tafl", "-o", "game.tafl", "--force"), "expected a file other than the game's own"),
         (("game.tafl", "-o", "no/x.tafl"), "no/x.tafl: no such folder"),
+        (("game.tafl", "--chart", "no/x.svg"), "no/x.svg: no such folder"),
+        (("/etc",), "'/etc': a folder: expected startpos, a FEN, or a file of recorded games"),
         (("game.tafl", "--fresh"), "--fresh and --force: expected -o FILE"),
         (("game.tafl", "--game", "2"), "game.tafl: no game 2: expected a number from 1 to 1"),
         (("game.csv",), "CSV names no variant: expected --variant"),

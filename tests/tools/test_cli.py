@@ -226,6 +226,30 @@ def test_bench_finds_the_same_number_twice(capsys: pytest.CaptureFixture[str]) -
     assert last[0] == last[1]
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("words", ["solve layouts mini-four --yes", "experiments hingston --quick"])
+def test_a_file_where_a_folder_is_needed(words: str, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    done = hnefi(*words.split(), "--out", str(file))
+    assert done.returncode == 2, done.stderr
+    assert f"{file}: File exists: expected a folder" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.process
+def test_warmup_refuses_to_compile_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(file))
+    done = hnefi("warmup")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert (
+        f"machine code cannot be stored in {file / 'hnefi'} (Not a directory): nothing was compiled"
+        in done.stderr
+    )
+
+
 @pytest.mark.slow
 def test_warmup(capsys: pytest.CaptureFixture[str]) -> None:
     assert call(capsys, "warmup", "--quiet")[:2] == (0, "")

@@ -113,6 +113,33 @@ def test_other_signals_mean_the_same(number: signal.Signals, tmp_path: Path) -> 
     assert "hnefi balance resume run" in expect_end(process, 1)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_workers_do_not_mind_what_their_group_hears(number: signal.Signals, tmp_path: Path) -> None:
+    """A terminal and `timeout` signal the whole group. Here the workers of a first compilation hear it, too."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hnefi.tools.cli", "warmup", "--jobs", "2"],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    end = time.monotonic() + 250
+    while not any("popen_loky" in command_of(pid) for pid in members(process.pid)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    os.killpg(process.pid, number)
+    said, errors = process.communicate(timeout=250)
+    assert (process.returncode, said) == (1, ""), errors
+    assert errors.endswith("interrupted: what is compiled is kept, the same command continues\n"), errors
+    assert "Traceback" not in errors
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
 def split(place: str, text: str) -> tuple[str, list[str]]:
     return place, text.split()
 

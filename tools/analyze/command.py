@@ -60,8 +60,11 @@ def _recorded(options: argparse.ArgumentParser, target: str, arguments: argparse
         return None
     try:
         there = path.is_file()
+        folder = path.is_dir()
     except (OSError, ValueError):
-        there = False
+        there = folder = False
+    if folder:
+        options.error(f"{shorten(target)}: a folder: expected startpos, a FEN, or a file of recorded games")
     if there or arguments.read_as:
         return path
     if path.suffix.lower().removeprefix(".") in FORMATS:

@@ -66,6 +66,9 @@ def _check_outputs(options: argparse.ArgumentParser, arguments: argparse.Namespa
             chart.expect_drawable(Path(arguments.chart))
         except chart.ChartError as error:
             options.error(f"--chart {error}")
+    for name in filter(None, (arguments.output, arguments.chart)):
+        if not Path(name).absolute().parent.is_dir():
+            options.error(f"{name}: no such folder: expected one to write into")
     if arguments.output is None:
         if arguments.fresh or arguments.force:
             options.error("--fresh and --force: expected -o FILE, where an analysis is kept")
@@ -78,9 +81,6 @@ def _check_outputs(options: argparse.ArgumentParser, arguments: argparse.Namespa
             options.error(f"-o {output}: expected a file other than the game's own")
         if not (arguments.force or beside(output).exists()):
             options.error(f"-o {output}: already exists: expected --force to replace it")
-    for place in (output, *([Path(arguments.chart)] if arguments.chart else [])):
-        if not place.absolute().parent.is_dir():
-            options.error(f"{place}: no such folder: expected one to write into")
 
 
 def _problem(step: Callable[[], None]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.protocol.hosts.exit_codes import USAGE
 from hnefi.protocol.hosts.text_table import aligned
 
 from ..common.arguments import add_variant_path, find_variant, natural, parser, positive, subcommand
@@ -81,7 +82,7 @@ def show(argv: list[str]) -> int:
     for file in arguments.files:
         evaluator = _read(file)
         if evaluator is None:
-            status = 1
+            status = USAGE
         elif arguments.json:
             print(json.dumps({"file": file, **_whole(evaluator)}))
         else:
@@ -311,7 +312,7 @@ def diff(argv: list[str]) -> int:
     arguments = options.parse_args(argv)
     first, second = _read(arguments.first), _read(arguments.second)
     if first is None or second is None:
-        return 1
+        return USAGE
     documents = _changed(_whole(first), _whole(second))
     arrays = {
         name: _distances(first.arrays[name], second.arrays[name])

@@ -283,14 +283,18 @@ def _build(parser: argparse.ArgumentParser, given: argparse.Namespace, variant: 
 def _run(given: argparse.Namespace, how: Any, men: tuple[int, int], path: Path, live: Live) -> int:
     from hnefi.engine.solving.table import Table
 
-    from .build import Builder, BuildError
+    from .build import Builder, BuildError, folder_of
     from .show import tell
 
     shown = _Shown(live, quiet=given.quiet)
     begun = time.monotonic()
-    words = [f"hnefi solve: interrupted: finished work is in {path}.part; the same command continues"]
+
+    def words() -> list[str]:
+        kept = f"what was done is in {path}.part" if folder_of(path).exists() else "nothing was done yet"
+        return [f"hnefi solve: interrupted: {kept}; the same command continues"]
+
     try:
-        with interrupts.caught(lambda: words) as caught:
+        with interrupts.caught(words) as caught:
             try:
                 Builder(how, men, path, threads=given.jobs, on_progress=shown).run()
             finally:

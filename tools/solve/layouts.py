@@ -232,10 +232,12 @@ def main(argv: list[str]) -> int:
         return USAGE
     folder.mkdir(parents=True, exist_ok=True)
     starts = layouts(variant.size, variant.attackers, variant.defenders)
-    last_words = [
-        f"hnefi solve layouts: interrupted: finished work is in {folder}; the same command continues"
-    ]
-    with interrupts.caught(lambda: last_words) as caught:
+
+    def last_words() -> list[str]:
+        kept = f"what was done is in {folder}" if any(folder.iterdir()) else "nothing was done yet"
+        return [f"hnefi solve layouts: interrupted: {kept}; the same command continues"]
+
+    with interrupts.caught(last_words) as caught:
         try:
             if given.backend:
                 found = _side_by_side(cases, starts, folder, given, live)
@@ -331,16 +333,18 @@ def _refusal(given: argparse.Namespace, cases: Sequence[Case], folder: Path, liv
 
     seconds = 0.0
     mib = 0
-    for case in cases:
-        if not _file(folder, case, "taflbase").exists():
-            variant = case.variant
-            index = Index(reading(variant).played, variant.attackers, variant.defenders)
-            need, time_ = cost(index, given.jobs)
-            seconds += time_
-            mib = max(mib, need)
+    missing = [case.variant for case in cases if not _file(folder, case, "taflbase").exists()]
+    for variant in missing:
+        index = Index(reading(variant).played, variant.attackers, variant.defenders)
+        need, time_ = cost(index, given.jobs)
+        seconds += time_
+        mib = max(mib, need)
     if not given.quiet:
-        words = f"{len(cases)} rule sets; the missing ones take {mib} MiB of memory and of disk at a time, and about"
-        live.report([f"{words} {duration(seconds)} ({given.jobs} of this machine's cores)."])
+        words = f"{len(cases)} rule sets"
+        if missing:
+            words += f"; the missing ones take {mib} MiB of memory and of disk at a time, and about {duration(seconds)}"
+            words += f" ({given.jobs} of this machine's cores)"
+        live.report([f"{words}." if missing else f"{words}, all of them solved."])
     if seconds >= ASKED_FROM and not given.yes:
         return "--yes: expected, because this takes long"
     return None

@@ -209,6 +209,8 @@ async def variation(c: Controller, rest: str) -> Reply:
     if word == "delete":
         game.remove(here)
         return await look_at(c, game.at)
+    if len(line) == 1:
+        raise WordError(f"variation {shorten(word)}: nothing else was tried at this ply")
     return await look_at(c, line[whole(word, 0, len(line) - 1, "variation")])
 
 
@@ -361,7 +363,9 @@ def _tell_review(c: Controller, found: Review) -> None:
         return
     count = len(found.remarkable())
     moves = "one move is marked" if count == 1 else f"{count} moves are marked"
-    for line in (f"The review is over: {moves}.", *found.summary()):
+    total = len(found.nodes)
+    so_far = "is over" if found.done == total else f"was stopped after {found.done} of {total} positions"
+    for line in (f"The review {so_far}: {moves}.", *found.summary()):
         c.say(line)
     c.say(
         "`review` shows everything, `review next` the first mark; `save` saves it."
