@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from hnefi.tools.balance import command as balance
@@ -90,6 +91,15 @@ def test_without_a_backend_one_worker_stays_in_this_process(monkeypatch: pytest.
     assert list(workers.carried_out(jobs, 3)) == expected
     assert list(workers.carried_out(jobs, 1, "ray")) == expected
     assert seen == [("loky", 3), ("ray", 1)]
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no shared memory in files here")
+def test_calls_leave_no_folder_in_shared_memory() -> None:
+    array = np.zeros(300_000)
+    found = list(workers.carried_out([partial(np.sum, array)] * 2, 2))
+    assert [total for _, total in found] == [0.0, 0.0]
+    assert not list(Path("/dev/shm").glob(f"joblib_memmapping_folder_{os.getpid()}_*"))
 
 
 def test_evolutions_of_an_experiment_are_told_the_backend() -> None:

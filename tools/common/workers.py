@@ -12,6 +12,7 @@ import queue
 import select
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -192,7 +193,10 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
         streaming = {} if backend == "ray" else {"return_as": "generator_unordered"}
         beginning = {"initializer": _begin, "initargs": (os.getpid(),)} if backend == "loky" else {}
         with parallel_config(backend=backend, n_jobs=workers, **beginning):
-            parallel = Parallel(batch_size=1, pre_dispatch="all", **streaming)
+            # By default joblib creates a folder in shared memory at each call and keeps it until the command ends: tens
+            # of thousands in a long experiment. Elsewhere it does so only for large arrays; ours go through the pipe.
+            nothing_shared = {"max_nbytes": None, "temp_folder": tempfile.gettempdir()}
+            parallel = Parallel(batch_size=1, pre_dispatch="all", **nothing_shared, **streaming)
             for number, value in parallel(delayed(_carry_out)(i, job) for i, job in enumerate(jobs)):
                 results.put((number, value, None))
     except WorkerFailed as error:
