@@ -7,10 +7,11 @@ need, and so that the tools may start an adapter without depending on it. A subc
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
-from hnefi.protocol.hosts.exit_codes import NO_FOLDER, SIGNALLED, STORAGE, UNWRITABLE, USAGE, unwritten
+from hnefi.protocol.hosts.exit_codes import SIGNALLED, STORAGE, UNWRITABLE, USAGE, unwritten
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "engine": (
@@ -174,7 +175,7 @@ def _leave_garbage() -> None:
 
 def _unwritten(command: str, error: OSError) -> int:
     """What a disk did not take, in a sentence; any other error is a mistake of ours and shows where."""
-    if error.errno in NO_FOLDER:
+    if error.errno == errno.EEXIST:  # a file stands where the command's folder is to be
         print(f"hnefi {command}: {unwritten(error)}: expected a folder", file=sys.stderr)
         return USAGE
     if error.errno not in UNWRITABLE:

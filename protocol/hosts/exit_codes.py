@@ -37,12 +37,10 @@ UNWRITABLE = frozenset(
         "EPERM",
         "EMFILE",
         "ENFILE",
+        "ENOTDIR",
     )
     if hasattr(errno, name)
 )
-
-NO_FOLDER = frozenset({errno.EEXIST, errno.ENOTDIR})
-"""A file stands where a folder is needed: USAGE, as with any other file that cannot be used."""
 
 FULL = frozenset(getattr(errno, name) for name in ("ENOSPC", "EDQUOT", "EFBIG") if hasattr(errno, name))
 """Why a write to a disk fails; other reasons mean that the reader of our output has gone."""
