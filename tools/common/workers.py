@@ -176,19 +176,26 @@ def _raised(result: tuple[int, Any, Exception | None]) -> tuple[int, Any]:
 
 
 def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None:
-    if hasattr(signal, "pthread_sigmask"):
-        # Processes started by this thread inherit the blocked signals: a terminal signals the whole group, but only
-        # the parent should react.
-        signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.NUMBERS)
     try:
+        if TRACKED not in sys.warnoptions:
+            sys.warnoptions.append(TRACKED)  # for the trackers, which inherit it
+        if hasattr(signal, "pthread_sigmask"):
+            # Processes started by this thread inherit the blocked signals: a terminal signals the whole group, but only
+            # the parent should react. The trackers come first, because starting one unblocks the signals of its thread.
+            if backend == "loky":
+                from multiprocessing import resource_tracker as standard_tracker
+
+                from joblib.externals.loky.backend import resource_tracker
+
+                resource_tracker.ensure_running()
+                standard_tracker.ensure_running()
+            signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.NUMBERS)
         from joblib import Parallel, delayed, parallel_config
 
         try:
             _connect(backend, workers)
         except ModuleNotFoundError as error:
             raise WorkerFailed(_missing(backend, str(error.name))) from None
-        if TRACKED not in sys.warnoptions:
-            sys.warnoptions.append(TRACKED)
         # ray's backend cannot yield results one by one.
         streaming = {} if backend == "ray" else {"return_as": "generator_unordered"}
         beginning = {"initializer": _begin, "initargs": (os.getpid(),)} if backend == "loky" else {}
