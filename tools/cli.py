@@ -174,8 +174,9 @@ def _leave_garbage() -> None:
 
 
 def _unwritten(command: str, error: OSError) -> int:
-    """What a disk did not take, in a sentence; any other error is a mistake of ours and shows where."""
-    if error.errno == errno.EEXIST:  # a file stands where the command's folder is to be
+    """What a disk did not take, or that a file is in the place of a command's folder, in a sentence; any other error is
+    a mistake of ours and shows where."""
+    if error.errno == errno.EEXIST:
         print(f"hnefi {command}: {unwritten(error)}: expected a folder", file=sys.stderr)
         return USAGE
     if error.errno not in UNWRITABLE:

@@ -118,6 +118,10 @@ def warm(jobs: int | None) -> None:
             next(done)
             progress.end()
             check()
+        for _ in done:
+            raise AssertionError(
+                "more results than portions"
+            )  # read to its end: else it would kill its workers
 
 
 def _portion(portion: str) -> None:

@@ -76,11 +76,16 @@ tell_unkept = _Notice()
 
 def _cannot_keep(place: Path | None, error: OSError | str) -> None:
     """Report on standard error, and to listeners of the compilation's progress."""
-    where = f"in {place}" if place else "anywhere"
-    reason = error if isinstance(error, str) else error.strerror or str(error)
-    unkept = f"{where} ({reason})"
+    unkept = _unkept(place, error)
     progress.cannot_keep(unkept)
     tell_unkept(unkept)
+
+
+def _unkept(place: Path | None, error: OSError | str) -> str:
+    """Where nothing can be stored, and why, as `Progress.unkept` has it."""
+    where = f"in {place}" if place else "anywhere"
+    reason = error if isinstance(error, str) else error.strerror or str(error)
+    return f"{where} ({reason})"
 
 
 def load(name: str) -> bytes | None:
@@ -126,13 +131,13 @@ def refusal() -> str:
     """Why nothing can be stored now, in the words of `Progress.unkept`; empty if it can."""
     place = folder()
     if place is None:
-        return f"anywhere ({NO_HOME})"
+        return _unkept(None, NO_HOME)
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=place):
             return ""
     except OSError as error:
-        return f"in {place} ({error.strerror or error})"
+        return _unkept(place, error)
 
 
 def drop(name: str) -> None:

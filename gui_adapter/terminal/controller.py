@@ -368,9 +368,10 @@ class Controller:
             return Reply(quit=True)
         if session.stoppable and await session.halt():
             self._question = None
-            self._told_to_stop = session.questions.asked
-            if self._told_to_stop is None:
+            # What has stopped may have been something else, such as a review beside the search.
+            if asked is None or asked is not session.questions.hurried:
                 return Reply(("Stopped.",))
+            self._told_to_stop = asked
             return Reply(("Told to stop; if it does not, Ctrl-C again leaves.",))
 
         async def leave() -> Reply:

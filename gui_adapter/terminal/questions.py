@@ -45,6 +45,8 @@ class Questions:
         self._ticket = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self.asked: Question | None = None
+        self.hurried: Question | None = None
+        """The last question whose engine was told to answer at once."""
         self.thinking: Thinking | None = None
 
     def ask(self, question: Question) -> None:
@@ -65,6 +67,7 @@ class Questions:
     def hurry(self) -> None:
         """Make the engine answer at once."""
         if self.asked is not None:
+            self.hurried = self.asked
             self._spawn(self.asked.opponent.halt())
 
     def forget(self, purpose: Purpose | None = None) -> None:

@@ -590,3 +590,4 @@ def test_diff(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "cosine": pytest.approx(1.0),
     }
     assert cli.main(["evaluator", "diff", str(good), "nowhere"]) == 2
+    assert cli.main(["evaluator", "show", "nowhere", str(good)]) == 2

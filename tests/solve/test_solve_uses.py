@@ -109,6 +109,8 @@ def test_the_value_of_every_symmetric_start(tmp_path: Path, capsys: pytest.Captu
                 assert value == expected, (label, fen)
                 decided += value != "="
     assert decided > 6
+    assert command.main(words) == 0
+    assert "3 rule sets, all of them solved." in capsys.readouterr().err
 
     # What was found is read again: no table is needed any more.
     for table in out.glob("*.taflbase"):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""The same engine without windows comes first: it needs a quarter less of the processor's time."""
+"""The same engine without windows comes first: it needs less of the processor's time."""
 CHROMIUM = next((path for name in BROWSERS if (path := shutil.which(name))), "")
 PATIENT = 120_000.0
 """Milliseconds for what has to come, on however busy a machine."""

@@ -63,7 +63,7 @@ def test_an_engine_that_hangs_is_given_up(house: House, monkeypatch: pytest.Monk
     house.talk(story, engine=replace(spec, movetime=200))
 
 
-def test_an_engine_that_does_not_stop_keeps_nobody(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_does_not_stop_can_be_left(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller, "GRACE", PATIENCE)
 
     async def story(person: Person) -> None:
@@ -73,6 +73,22 @@ def test_an_engine_that_does_not_stop_keeps_nobody(house: House, monkeypatch: py
         assert (reply.lines, reply.quit) == (("Told to stop; if it does not, Ctrl-C again leaves.",), False)
         assert (await person.controller.interrupt()).quit
         assert person.controller.status == 1
+
+    house.talk(story, engine=parrot("hang", "at=1"))
+
+
+def test_a_review_beside_it_is_stopped_first(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controller, "GRACE", PATIENCE)
+
+    async def story(person: Person) -> None:
+        await person.types("b4b2")
+        await person.sees(lambda view: view.thinking is not None)
+        await person.types("review 100000000")
+        await person.sees(lambda view: view.reviewing)
+        assert (await person.controller.interrupt()).lines == ("Stopped.",)
+        await person.sees(lambda view: not view.reviewing)
+        assert (await person.controller.interrupt()).lines[0].startswith("Told to stop;")
+        assert (await person.controller.interrupt()).quit
 
     house.talk(story, engine=parrot("hang", "at=1"))
 

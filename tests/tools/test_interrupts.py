@@ -43,6 +43,7 @@ KEEP = {
         "hnefi.tools.common.matches:play_games",
         "evaluator match zero simple --variant brandubh --pairs 2",
     ),
+    "solve": ("hnefi.tools.solve.build:Builder.run", "solve mini-four --attackers 1 --out table --yes"),
     "warmup": ("hnefi.engine.warmup:warm", "warmup --quiet"),
 }
 """Commands that keep what they finish: what gets stuck in them, and their words."""
@@ -103,7 +104,9 @@ def test_what_keeps_its_work_ends_soon_although_it_is_stuck(name: str, tmp_path:
     words = text.replace("LADDER", str(tiny(tmp_path)) if "LADDER" in text else "").split()
     process = begun(tmp_path, place, words)
     process.send_signal(signal.SIGINT)
-    assert "interrupted" in expect_end(process, 1)
+    said = expect_end(process, 1)
+    assert "interrupted" in said
+    assert ("nothing was done yet" in said) == (name == "solve")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -114,8 +117,11 @@ def test_other_signals_mean_the_same(number: signal.Signals, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_workers_do_not_mind_what_their_group_hears(number: signal.Signals, tmp_path: Path) -> None:
-    """A terminal and `timeout` signal the whole group. Here the workers of a first compilation hear it, too."""
+def test_a_signal_to_the_whole_group_ends_only_the_command_itself(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    """A terminal and `timeout` signal the whole process group: the workers, which are starting here, ignore it and are
+    ended by the command."""
     process = subprocess.Popen(
         [sys.executable, "-m", "hnefi.tools.cli", "warmup", "--jobs", "2"],
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
