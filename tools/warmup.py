@@ -77,7 +77,7 @@ def main(argv: list[str]) -> int:
             return STORAGE
         except workers.WorkerFailed as error:
             print(
-                f"hnefi warmup: {error}: what is compiled is kept, the same command continues",
+                f"hnefi warmup: {error} (what is compiled is kept, the same command continues)",
                 file=sys.stderr,
             )
             return OURS_FAILED
