@@ -202,15 +202,37 @@ def test_gradients_are_those_of_finite_differences() -> None:
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 def test_torch_finds_the_same_gradients() -> None:
+    from hnefi.tools.train.on_torch import TorchLessons
+
     encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 50)
     examples = encoding.examples(rows, np.linspace(0, 1, 50))
     weights = random_weights(encoding)
-    given = (weights, encoding.turn(examples), examples.heads, examples.targets, encoding)
-    loss, slopes = learner.gradients(*given)
-    other_loss, others = learner.torch_gradients(*given)
+    turned = encoding.turn(examples)
+    loss, slopes = learner.gradients(weights, turned, examples.heads, examples.targets, encoding)
+    lessons = TorchLessons(weights, weights, weights, encoding)
+    other_loss, others = lessons.gradients(turned, examples.heads, examples.targets)
     assert loss == pytest.approx(other_loss, abs=1e-6)
     for name, slope in slopes.items():
-        assert np.allclose(slope, others[name], atol=1e-7), name
+        assert np.allclose(slope, others[name].cpu().numpy(), atol=1e-7), name
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+def test_torch_teaches_the_same() -> None:
+    """Two epochs: steps, moments and what is kept between epochs."""
+    from hnefi.tools.train.on_torch import TorchLessons
+
+    encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 300)
+    examples = encoding.examples(rows, np.linspace(0, 1, 300))
+    ours, theirs = (learner.Learner(encoding, "1 1", 2, by) for by in (learner.NumpyLessons, TorchLessons))
+    begun = {name: array.copy() for name, array in ours.weights.items()}
+    for _ in range(2):
+        assert list(ours.learn(examples)) == pytest.approx(list(theirs.learn(examples)), abs=1e-5)
+    assert ours.steps == theirs.steps > 0
+    for name, array in ours.weights.items():
+        moved = np.abs(array - begun[name]).max()
+        assert moved > 1e-3
+        assert np.allclose(array, theirs.weights[name], atol=0.02 * moved), name
+        assert np.allclose(ours.squares[name], theirs.squares[name], rtol=1e-3, atol=1e-9), name
 
 
 def test_a_net_learns_what_can_be_known() -> None:
@@ -218,7 +240,7 @@ def test_a_net_learns_what_can_be_known() -> None:
     encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 600)
     men = (rows["board"] == 1).sum(axis=1) - 2 * (rows["board"] == 9).sum(axis=1)
     examples = encoding.examples(rows, (men > 0).astype(float))
-    taught = learner.Learner(encoding, "1 1", 60)
+    taught = learner.Learner(encoding, "1 1", 60, learner.NumpyLessons)
     before = calibration.loss(learner.logits(taught.weights, examples, encoding), examples.targets)
     while taught.epoch < taught.epochs:
         losses = list(taught.learn(examples))
@@ -232,13 +254,13 @@ def test_a_net_learns_what_can_be_known() -> None:
 def test_lessons_continue_where_they_were_left(tmp_path: Path) -> None:
     encoding = encoding_of("brandubh")
     examples = encoding.examples(rows_of("brandubh", 60), np.linspace(0, 1, 60))
-    through = learner.Learner(encoding, "1 1", 3)
+    through = learner.Learner(encoding, "1 1", 3, learner.NumpyLessons)
     for _ in range(3):
         list(through.learn(examples))
-    first = learner.Learner(encoding, "1 1", 3)
+    first = learner.Learner(encoding, "1 1", 3, learner.NumpyLessons)
     list(first.learn(examples))
     first.save(tmp_path / "c.safetensors")
-    second = learner.Learner(encoding, "1 1", 3)
+    second = learner.Learner(encoding, "1 1", 3, learner.NumpyLessons)
     second.load(tmp_path / "c.safetensors")
     for _ in range(2):
         list(second.learn(examples))
@@ -246,7 +268,7 @@ def test_lessons_continue_where_they_were_left(tmp_path: Path) -> None:
     for name, array in through.weights.items():
         assert np.array_equal(array, second.weights[name]), name
     with pytest.raises(learner.CheckpointError):
-        learner.Learner(encoding, "2 1", 3).load(tmp_path / "c.safetensors")
+        learner.Learner(encoding, "2 1", 3, learner.NumpyLessons).load(tmp_path / "c.safetensors")
     data = bytearray((tmp_path / "c.safetensors").read_bytes())
     data[-5] ^= 64
     (tmp_path / "c.safetensors").write_bytes(data)

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -113,38 +113,56 @@ def gradients(
     return loss, slopes
 
 
-def torch_gradients(
-    weights: Weights, turned: tuple[Any, Any, Any], heads: Any, targets: Any, encoding: Encoding
-) -> tuple[float, Weights]:
-    """The same by torch, on a graphics card where it has one."""
-    import torch  # type: ignore[import-not-found, unused-ignore]
+def adam_rate(rate: float, number: int) -> float:
+    """The rate of step `number` from 1 on, corrected for moments that began at 0 (Kingma and Ba, "Adam", 2015)."""
+    first, second = BETAS
+    return float(rate * np.sqrt(1 - second**number) / (1 - first**number))
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    boards, places, buckets = turned
-    given = {name: torch.from_numpy(array).to(device).requires_grad_() for name, array in weights.items()}
-    pieces, order = [], []
-    for bucket, chosen, ones in parts(boards, buckets, encoding):
-        pieces.append(torch.from_numpy(ones).to(device) @ (given["shared"] + given["own"][bucket]))
-        order.append(chosen)
-    back = torch.from_numpy(np.argsort(np.concatenate(order))).to(device)
-    whole = given["king"][torch.from_numpy(places).to(device)] + torch.cat(pieces)[back]
-    which = torch.from_numpy(heads).to(device)
-    z = given["output_bias"][which] + (whole.clamp(0, TOP) ** 2 * given["output"][which]).sum(1)
-    loss = torch.nn.functional.binary_cross_entropy_with_logits(z, torch.from_numpy(targets).to(device))
-    loss.backward()
-    return float(loss), {
-        name: np.zeros_like(weights[name]) if tensor.grad is None else tensor.grad.cpu().numpy()
-        for name, tensor in given.items()
-    }
+
+class Lessons(Protocol):
+    """An epoch of a training, computed somewhere: begun with weights and moments, which hold what was learned after
+    `bring_back`."""
+
+    def __init__(self, weights: Weights, means: Weights, squares: Weights, encoding: Encoding) -> None: ...
+
+    def step(self, turned: tuple[Any, Any, Any], heads: Any, targets: Any, rate: float, number: int) -> float:
+        """Step `number` of Adam, from 1 on: the loss before it."""
+
+    def bring_back(self) -> None:
+        """Write what was learned into the arrays that this was begun with."""
+
+
+class NumpyLessons:
+    """Lessons in the arrays themselves."""
+
+    def __init__(self, weights: Weights, means: Weights, squares: Weights, encoding: Encoding) -> None:
+        self.weights, self.means, self.squares, self.encoding = weights, means, squares, encoding
+
+    def step(self, turned: tuple[Any, Any, Any], heads: Any, targets: Any, rate: float, number: int) -> float:
+        """Step `number` of Adam, from 1 on: the loss before it."""
+        loss, slopes = gradients(self.weights, turned, heads, targets, self.encoding)
+        first, second = BETAS
+        rate_now = adam_rate(rate, number)
+        for name, slope in slopes.items():
+            mean, square = self.means[name], self.squares[name]
+            mean += (1 - first) * (slope - mean)
+            square += (1 - second) * (slope * slope - square)
+            self.weights[name] -= np.float32(rate_now) * mean / (np.sqrt(square) + np.float32(EPSILON))
+        self.weights["own"] *= np.float32(1 - rate * DECAY)
+        np.clip(self.weights["output"], -LARGEST_OUTPUT, LARGEST_OUTPUT, out=self.weights["output"])
+        return loss
+
+    def bring_back(self) -> None:
+        """They were never anywhere else."""
 
 
 class Learner:
     """A training: weights, the moments of Adam, and how many epochs are done. It follows from its seed and its
     examples alone, wherever it was interrupted between epochs."""
 
-    def __init__(self, encoding: Encoding, seed: str, epochs: int, *, torch: bool = False) -> None:
+    def __init__(self, encoding: Encoding, seed: str, epochs: int, lessons: type[Lessons]) -> None:
         self.encoding, self.seed, self.epochs = encoding, seed, epochs
-        self._gradients = torch_gradients if torch else gradients
+        self._lessons = lessons
         self.weights = begin(encoding, seed)
         self.means = {name: np.zeros_like(array) for name, array in self.weights.items()}
         self.squares = {name: np.zeros_like(array) for name, array in self.weights.items()}
@@ -158,25 +176,13 @@ class Learner:
         order = draw.permutation(len(examples))
         share = self.epoch / max(1, self.epochs - 1)
         rate = RATE * (LAST_RATE + (1 - LAST_RATE) * (1 + np.cos(np.pi * min(1, share))) / 2)
+        lessons = self._lessons(self.weights, self.means, self.squares, self.encoding)
         for first in range(0, len(order), BATCH):
             batch = examples.take(order[first : first + BATCH])
-            turned = self.encoding.turn(batch, draw)
-            loss, slopes = self._gradients(self.weights, turned, batch.heads, batch.targets, self.encoding)
-            self._step(slopes, rate)
-            yield loss
+            self.steps += 1
+            yield lessons.step(self.encoding.turn(batch, draw), batch.heads, batch.targets, rate, self.steps)
+        lessons.bring_back()
         self.epoch += 1
-
-    def _step(self, slopes: Weights, rate: float) -> None:
-        self.steps += 1
-        first, second = BETAS
-        rate_now = rate * np.sqrt(1 - second**self.steps) / (1 - first**self.steps)
-        for name, slope in slopes.items():
-            mean, square = self.means[name], self.squares[name]
-            mean += (1 - first) * (slope - mean)
-            square += (1 - second) * (slope * slope - square)
-            self.weights[name] -= np.float32(rate_now) * mean / (np.sqrt(square) + np.float32(EPSILON))
-        self.weights["own"] *= np.float32(1 - rate * DECAY)
-        np.clip(self.weights["output"], -LARGEST_OUTPUT, LARGEST_OUTPUT, out=self.weights["output"])
 
     def save(self, path: Path) -> None:
         """Keep where the training stands."""

@@ -40,12 +40,13 @@ from ..common.calibration import LOGIT, expected, loss, scale_of
 from ..common.live import Live, Pace
 from . import gate, inputs, shards
 from .games import Series, play
-from .learner import Learner, logits, quantised, whole_logits
+from .learner import Learner, NumpyLessons, logits, quantised, whole_logits
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
 
     from .inputs import Examples
+    from .learner import Lessons
 
 CONFIG, LOG, BEST = "config.toml", "log.jsonl", "best.safetensors"
 EPOCHS, CHECKPOINT, NET, GATE = "epochs.jsonl", "checkpoint.safetensors", "net.safetensors", "gate"
@@ -269,7 +270,12 @@ class Training:
         from .learner import CheckpointError
 
         epochs = int(self.values["epochs"])
-        learner = Learner(self.encoding, f"{self.values['seed']} {number}", epochs, torch=hands.torch)
+        by: type[Lessons] = NumpyLessons
+        if hands.torch:
+            from .on_torch import TorchLessons
+
+            by = TorchLessons
+        learner = Learner(self.encoding, f"{self.values['seed']} {number}", epochs, by)
         path = folder / CHECKPOINT
         if path.exists():
             try:
