@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from hnefi.engine.wording import shorten
 from hnefi.protocol import orphans
 
-from ..common.workers import TRACKED, cores, live_with, missing, usable_cores
+from ..common.workers import NOTHING_SHARED, TRACKED, cores, live_with, missing, start_trackers, usable_cores
 from . import resolve
 from .logs import LOG
 from .options import Config, ConfigError, parse_cores
@@ -346,7 +346,7 @@ def _send(jobs: Sequence[Job], cluster: Cluster, put: Callable[[Answer | None], 
     ahead = workers if cluster.streams or workers == 1 else "all"
     try:
         with parallel_config(backend=cluster.backend, n_jobs=max(2, workers), **cluster.settings):
-            parallel = Parallel(batch_size=1, pre_dispatch=ahead, **streaming)
+            parallel = Parallel(batch_size=1, pre_dispatch=ahead, **NOTHING_SHARED, **streaming)
             for answer in parallel(delayed(_numbered)(index, job) for index, job in enumerate(jobs)):
                 put(answer)
     except Exception as error:  # noqa: BLE001 - whatever a backend raises: what did not come back is sent again
@@ -407,10 +407,7 @@ def open_cluster(backend: str, address: str = "", jobs: int = 0) -> Cluster:
 def leave_interrupts() -> None:
     """Leave Ctrl-C to the main thread, which ends everything. Processes started from this thread inherit this."""
     if hasattr(signal, "pthread_sigmask"):
-        from multiprocessing import resource_tracker
-
-        # Before Python 3.12 its start unblocks what is blocked here.
-        resource_tracker.ensure_running()
+        start_trackers()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +28,10 @@ TRACKED = "ignore:resource_tracker:UserWarning"
 """Suppresses the warning of joblib's resource tracker, which cleans up after us if we exit abruptly."""
 
 Job = Callable[[], Any]
+
+NOTHING_SHARED: Mapping[str, Any] = {"max_nbytes": None, "temp_folder": tempfile.gettempdir()}
+"""For `joblib.Parallel`. By default it creates a folder in shared memory at each call and keeps it until the command
+ends: tens of thousands in a long experiment. Elsewhere it does so only for large arrays; ours go through the pipe."""
 
 
 class WorkerFailed(RuntimeError):
@@ -175,20 +179,25 @@ def _raised(result: tuple[int, Any, Exception | None]) -> tuple[int, Any]:
     return number, value
 
 
+def start_trackers() -> None:
+    """Start Python's resource tracker and joblib's: to be called before a thread blocks signals for the processes that
+    it starts, because the start of a tracker unblocks the signals of its thread."""
+    from multiprocessing import resource_tracker as standard_tracker
+
+    from joblib.externals.loky.backend import resource_tracker
+
+    resource_tracker.ensure_running()
+    standard_tracker.ensure_running()
+
+
 def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None:
     try:
         if TRACKED not in sys.warnoptions:
             sys.warnoptions.append(TRACKED)  # for the trackers, which inherit it
         if hasattr(signal, "pthread_sigmask"):
             # Processes started by this thread inherit the blocked signals: a terminal signals the whole group, but only
-            # the parent should react. The trackers come first, because starting one unblocks the signals of its thread.
-            if backend == "loky":
-                from multiprocessing import resource_tracker as standard_tracker
-
-                from joblib.externals.loky.backend import resource_tracker
-
-                resource_tracker.ensure_running()
-                standard_tracker.ensure_running()
+            # the parent should react.
+            start_trackers()
             signal.pthread_sigmask(signal.SIG_BLOCK, interrupts.NUMBERS)
         from joblib import Parallel, delayed, parallel_config
 
@@ -200,10 +209,7 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
         streaming = {} if backend == "ray" else {"return_as": "generator_unordered"}
         beginning = {"initializer": _begin, "initargs": (os.getpid(),)} if backend == "loky" else {}
         with parallel_config(backend=backend, n_jobs=workers, **beginning):
-            # By default joblib creates a folder in shared memory at each call and keeps it until the command ends: tens
-            # of thousands in a long experiment. Elsewhere it does so only for large arrays; ours go through the pipe.
-            nothing_shared = {"max_nbytes": None, "temp_folder": tempfile.gettempdir()}
-            parallel = Parallel(batch_size=1, pre_dispatch="all", **nothing_shared, **streaming)
+            parallel = Parallel(batch_size=1, pre_dispatch="all", **NOTHING_SHARED, **streaming)
             for number, value in parallel(delayed(_carry_out)(i, job) for i, job in enumerate(jobs)):
                 results.put((number, value, None))
     except WorkerFailed as error:
