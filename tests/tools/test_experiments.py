@@ -284,6 +284,22 @@ def test_a_distribution_finds_the_reading_that_the_paper_used(tmp_path: Path) ->
     ).read_text()
     assert text.count(".svg)") == 2
     assert "7 seeds from 1 for as-printed, 5 for each other reading" in text
+    # All seeds of a way are alike here, so 21 choices of five of seven come to the same.
+    choices = distribution_report.by_choice_of_seeds(study, results)
+    assert len(choices) == 21
+    least = min(choices)
+    assert (
+        f"by 5 of the 7 seeds of as-printed, the log-likelihood of its best combination lies between {least:.1f}"
+        in text
+    )
+    assert "(standard deviation 0.0, 21 choices)" in text
+    # Seed 1 plays as the paper's player did: the fifteen choices with it explain the paper better than the other six.
+    as_paper = like_the_paper(study, "as-printed")
+    mixed = {cell: (as_paper if cell.run.seed == 1 else results)[cell] for cell in results}
+    better = sorted(distribution_report.by_choice_of_seeds(study, mixed))
+    assert better[5] < better[6]
+    assert better[0] == pytest.approx(least)
+    assert distribution_report.by_choice_of_seeds(replace(study, others=None), as_paper | results) == []
     row = next(
         row
         for row in distribution_report.comparisons(study, results, "hingston-original", "plies-200")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
-from math import exp
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, product
+from math import comb, exp
 from pathlib import Path
-from statistics import mean, pstdev
+from statistics import mean, pstdev, stdev
 from typing import NamedTuple
 
 from hnefi.protocol.hosts.text_table import markdown_table
@@ -21,6 +22,8 @@ from .measuring import Cell, Results
 from .spread import foreseen, predictive, with_intervals
 from .studies import OPPONENTS, Run, Study
 
+CHOICES = 60
+"""How many choices of seeds are compared at most."""
 SHOWN = 12
 """The number of best combinations of readings in the first table."""
 OURS = Curve("mean of our seeds, and where 95 % of single runs lie", "#2f6d8a", "circle")
@@ -34,11 +37,19 @@ class Reading(NamedTuple):
     random: tuple[str, ...]
 
 
-def finals(study: Study, results: Results, rules: str, way: str, opponent: str, depth: int) -> list[Tally]:
-    """The tests of the last generation, one for each seed."""
+def finals(
+    study: Study,
+    results: Results,
+    rules: str,
+    way: str,
+    opponent: str,
+    depth: int,
+    seeds: Iterable[int] | None = None,
+) -> list[Tally]:
+    """The tests of the last generation, one for each seed: those of `seeds`, else of all."""
     return [
         results[Cell(Run(rules, way, seed), study.generations, opponent, depth)]
-        for seed in study.seeds_of(way)
+        for seed in seeds or study.seeds_of(way)
     ]
 
 
@@ -47,25 +58,49 @@ def likelihoods(study: Study, results: Results) -> dict[Reading, float]:
 
     Rows of the tables are treated as independent, although one run played them all.
     """
-    found: dict[Reading, float] = {}
-    for way in study.ways:
-        value = {
-            (opponent, depth): sum(
-                explained(
-                    paper.TABLES[rules][depth, "simple" if opponent == "simple" else "random"],
-                    paper.MATCHES[depth],
-                    finals(study, results, rules, way, opponent, depth),
-                )
-                for rules in study.rules
-            )
-            for opponent in OPPONENTS
-            for depth in paper.DEPTHS
-        }
-        simple = sum(value["simple", depth] for depth in paper.DEPTHS)
-        for words in product(READINGS["random"], repeat=len(paper.DEPTHS)):
-            random = sum(value[word, depth] for word, depth in zip(words, paper.DEPTHS, strict=True))
-            found[Reading(way, words)] = simple + random
+    found = {
+        reading: value
+        for way in study.ways
+        for reading, value in _likelihoods_of(study, results, way, study.seeds_of(way)).items()
+    }
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _likelihoods_of(study: Study, results: Results, way: str, seeds: Sequence[int]) -> dict[Reading, float]:
+    """The same for one way of training, by some of its seeds."""
+    value = {
+        (opponent, depth): sum(
+            explained(
+                paper.TABLES[rules][depth, "simple" if opponent == "simple" else "random"],
+                paper.MATCHES[depth],
+                finals(study, results, rules, way, opponent, depth, seeds),
+            )
+            for rules in study.rules
+        )
+        for opponent in OPPONENTS
+        for depth in paper.DEPTHS
+    }
+    simple = sum(value["simple", depth] for depth in paper.DEPTHS)
+    return {
+        Reading(way, words): simple
+        + sum(value[word, depth] for word, depth in zip(words, paper.DEPTHS, strict=True))
+        for words in product(READINGS["random"], repeat=len(paper.DEPTHS))
+    }
+
+
+def by_choice_of_seeds(study: Study, results: Results) -> list[float]:
+    """The log-likelihood of the first way's best combination by parts of its seeds, as many as the other ways have: how
+    much of a difference between ways may be their seeds. Empty if the others have as many seeds as the first."""
+    base, *others = study.ways
+    some = min((len(study.seeds_of(way)) for way in others), default=len(study.seeds))
+    if not 1 < some < len(study.seeds):
+        return []
+    if comb(len(study.seeds), some) <= CHOICES:
+        chosen = list(combinations(study.seeds, some))
+    else:
+        draw = random.Random("choices of seeds")
+        chosen = [tuple(draw.sample(study.seeds, some)) for _ in range(CHOICES)]
+    return [max(_likelihoods_of(study, results, base, seeds).values()) for seeds in chosen]
 
 
 def probabilities(logarithms: Mapping[Reading, float]) -> dict[Reading, float]:
@@ -181,6 +216,17 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         ),
         "",
     ]
+    if len(choices := by_choice_of_seeds(study, results)) > 1:
+        some = len(study.seeds_of(others[-1]))
+        lines += [
+            (
+                f"The seeds: by {some} of the {len(study.seeds)} seeds of {base}, the log-likelihood of "
+                f"its best combination lies between {min(choices):.1f} and {max(choices):.1f} (standard deviation "
+                f"{stdev(choices):.1f}, {len(choices)} choices). Differences of this size between readings with {some} "
+                "seeds say nothing, and the probabilities do not know of them."
+            ),
+            "",
+        ]
     rows = [["training", "Random at 1, 2, 3 plies", "log-likelihood", "below the best", "probability"]]
     rows += [
         [
