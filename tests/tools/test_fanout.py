@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -72,6 +74,29 @@ def test_a_worker_that_is_killed_is_told_in_one_line() -> None:
     with pytest.raises(workers.WorkerFailed, match=r"^loky: TerminatedWorkerError: A worker process") as lost:
         list(workers.through_joblib([partial(os._exit, 9)] * 2, "loky", 2))
     assert "\n" not in str(lost.value)
+
+
+LEFT_EARLY = """
+import threading, time
+from functools import partial
+from hnefi.tools.common import workers
+
+results = workers.through_joblib([partial(time.sleep, 0.05)] * 40, "loky", 2)
+next(results)
+results.close()
+failing = threading.Thread(target={}.__getitem__, args=(201,))
+failing.start()
+failing.join()
+"""
+
+
+@pytest.mark.process
+def test_threads_of_a_library_whose_workers_are_killed_fail_in_silence() -> None:
+    """joblib's looked up a job that was cancelled: a traceback after Ctrl-C."""
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_EARLY], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_without_a_backend_one_worker_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,9 +30,17 @@ from typing import TYPE_CHECKING, Any
 from hnefi.engine.wording import shorten
 from hnefi.protocol import orphans
 
-from ..common.workers import NOTHING_SHARED, TRACKED, cores, live_with, missing, start_trackers, usable_cores
+from ..common.workers import (
+    NOTHING_SHARED,
+    TRACKED,
+    cores,
+    hush,
+    live_with,
+    missing,
+    start_trackers,
+    usable_cores,
+)
 from . import resolve
-from .logs import LOG
 from .options import Config, ConfigError, parse_cores
 from .run import changed_files, engine_files, host_scale, oracle_file
 from .slots import LIMIT, in_pairs, places, play_with, slots_of, threads_of
@@ -317,18 +325,12 @@ async def _wave(jobs: Sequence[Job], cluster: Cluster, abort: asyncio.Event) -> 
 
 def _break_off(run: str, cluster: Cluster, sending: threading.Thread) -> None:
     """Stop playing; our workers and their engines end."""
-    _hush()
+    hush()
     if not cluster.local:
         with contextlib.suppress(Exception):
             cluster.call(break_off, run)
     cluster.close()
     sending.join(ENDING)
-
-
-def _hush() -> None:
-    """From now on threads of libraries may fail because their workers are gone: their messages are suppressed."""
-    threading.excepthook = lambda told: LOG.debug("%s: %r", told.thread and told.thread.name, told.exc_value)
-    sys.unraisablehook = lambda told: LOG.debug("%r: %r", told.object, told.exc_value)
 
 
 def _send(jobs: Sequence[Job], cluster: Cluster, put: Callable[[Answer | None], None]) -> None:

@@ -283,8 +283,15 @@ def _connect(backend: str, workers: int) -> None:
         )
 
 
+def hush() -> None:
+    """From now on threads of libraries may fail because their workers are gone: their tracebacks are suppressed."""
+    threading.excepthook = lambda _: None
+    sys.unraisablehook = lambda _: None
+
+
 def _kill(backend: str) -> None:
     """Kill the workers on this machine."""
+    hush()
     if backend == "loky":
         from joblib.externals.loky import get_reusable_executor
 
