@@ -82,12 +82,19 @@ def _parser() -> Any:
     add("rounds", arguments.positive, "N", "rounds in all")
     add("games", arguments.positive, "N", "games per round")
     add("nodes", _numbers, "N,N", "nodes per move, drawn for each side of each game")
+    add("strays", arguments.natural, "N", "positions off the games that are searched for each of theirs")
     add("teacher", str, "E", "the evaluator of the first round, a name or a file; `zero` begins from nothing")
     add(
         "tables",
         str,
         "PATH",
         "solved tables that end games, as for the option TablePath (`shipped`; default none)",
+    )
+    how.add_argument(
+        "--also",
+        action="append",
+        metavar="FOLDER",
+        help="learn from the games of another training for the same rules as well; repeatable",
     )
     add("blend", number(0, 1), "B", "how much of the target is the search's score; the rest is the result")
     add("epochs", arguments.positive, "N", "passes through the positions")
@@ -233,6 +240,8 @@ def _expect_fit(options: argparse.ArgumentParser, said: dict[str, Any], variant:
         said["teacher"] = teacher = str(Path(teacher).absolute())
     if reason := evaluators.misfit(teacher, variant):
         options.error(f"--teacher: {reason}")
+    if "also" in said:
+        said["also"] = [str(Path(folder).absolute()) for folder in said["also"]]
     if said.get("elo0", DEFAULTS["elo0"]) >= said.get("elo1", DEFAULTS["elo1"]):
         options.error("--elo0: expected less than --elo1")
     if tables := said.get("tables"):

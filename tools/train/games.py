@@ -1,5 +1,10 @@
 """Games of the engine with itself, and every position in them with what a net can learn from it.
 
+A search looks at moves that nobody would play, and a net that has seen only games knows nothing of what comes of them:
+one that predicted the results of Copenhagen better than its teacher lost 82 games of 82 as attackers against it. So
+from positions of the games a few random moves are made, too, and what is found there is searched: these strays have a
+score but no result.
+
 A game begins with some random moves. Each side then thinks with a number of nodes of its own, drawn for the game, so
 that both sides win some, and now and then a move is random. A game ends as the rules say, or as soon as a search has
 proved who wins, or a table of solved positions has said so; after `MOST_PLIES` it is a draw.
@@ -33,6 +38,9 @@ RANDOM_GAMES, RANDOM_MOVES = 3, 25
 OPENING_PLIES = (4, 10)
 LEVEL = 700
 """An opening that the first search values higher, for either side, is not played: it teaches little."""
+STRAY_PLIES = (1, 3)
+UNKNOWN = -1
+"""The result of a stray."""
 HASH_MIB = 2
 TRIES = 200
 
@@ -41,22 +49,23 @@ TRIES = 200
 class Series:
     """What decides the games of a round: they follow from it and from their numbers alone.
 
-    `evaluator` is a name or the path of a file, of which `file` is the content; `tables` names solved positions, as the
-    option TablePath does.
+    `evaluator` is a name or the path of a file, of which `file` is the content; `strays` of these are searched for each
+    position of the games; `tables` names solved positions, as the option TablePath does.
     """
 
     variant: Variant
     evaluator: str
     file: bytes
     nodes: tuple[int, ...]
+    strays: int
     seed: str
     tables: str = ""
 
 
 def row_type(size: int) -> Any:
-    """A position: its game, the ply there and how many more there were; who won (2 attackers, 1 nobody, 0 defenders);
-    the side to move; what the search said, in centipawns for the attackers, near MATE for a forced end; whether the
-    best move captures; the piece code on every square, a1 b1 ... up to the top right."""
+    """A position: its game, the ply there and how many more there were; who won (2 attackers, 1 nobody, 0 defenders,
+    UNKNOWN for strays); the side to move; what the search said, in centipawns for the attackers, near MATE for a forced
+    end; whether the best move captures; the piece code on every square, a1 b1 ... up to the top right."""
     return np.dtype(
         [
             ("game", "i4"),
@@ -103,14 +112,17 @@ def _tables(series: Series) -> Any:
 
 
 def _game(series: Series, searcher: Searcher, number: int) -> list[Any]:
+    from hnefi.engine import games
+
     # Each game has its own random stream, so that an interrupted round continues identically.
     draw = random.Random(f"train {series.variant.hash} {series.seed} {number}")
+    start: Position = games.initial(series.variant)
     budgets = (draw.choice(series.nodes), draw.choice(series.nodes))
     careless = draw.randrange(RANDOM_GAMES) == 0
     think = partial(_think, searcher)
     for _ in range(TRIES):
         searcher.clear()
-        position = _opening(series.variant, draw)
+        position = _wandered(start, draw, OPENING_PLIES)
         if position is not None and abs(think(position, budgets[position.side])[1]) <= LEVEL:
             break
     else:
@@ -118,6 +130,7 @@ def _game(series: Series, searcher: Searcher, number: int) -> list[Any]:
     cells = np.array(list(squares(series.variant.size)))
     record = position.new_record()
     found: list[Any] = []
+    strayed: list[Any] = []
     begun = position.ply
     winner = None
     while (outcome := position.outcome) is None and position.ply - begun < MOST_PLIES:
@@ -127,30 +140,45 @@ def _game(series: Series, searcher: Searcher, number: int) -> list[Any]:
             position = position.play(draw.choice(position.legal_moves()))
             continue
         move, score = think(position, budgets[position.side])
-        after = position.play(move)
-        noisy = after.taken != position.taken or after.outcome is not None
-        board = position.load(record)["board"][cells] & PIECE
-        found.append((position.ply, int(position.side), score, noisy, board))
+        found.append(_seen(position, move, score, cells, record))
+        strayed += _strays(series, position, draw, think, cells, record)
         if abs(score) >= MATE // 2:
             winner = 0 if score > 0 else 1
             break
-        position = after
+        position = position.play(move)
     if outcome is not None:
         winner = outcome.winner
     result = 1 if winner is None else 2 - 2 * int(winner)
     end = position.ply
     return [
-        (number, ply, end - ply, result, side, score, noisy, board)
-        for ply, side, score, noisy, board in found
+        *((number, ply, end - ply, result, *rest) for ply, *rest in found),
+        *((number, ply, 0, UNKNOWN, *rest) for ply, *rest in strayed),
     ]
 
 
-def _opening(variant: Variant, draw: random.Random) -> Position | None:
-    """A position after some random moves, None where the game is over before."""
-    from hnefi.engine import games
+def _seen(position: Position, move: int, score: int, cells: Any, record: Any) -> tuple[Any, ...]:
+    """What is kept of a position that was searched, without game and result."""
+    after = position.play(move)
+    noisy = after.taken != position.taken
+    return position.ply, int(position.side), score, noisy, position.load(record)["board"][cells] & PIECE
 
-    position: Position = games.initial(variant)
-    for _ in range(draw.randint(*OPENING_PLIES)):
+
+def _strays(
+    series: Series, position: Position, draw: random.Random, think: Any, cells: Any, record: Any
+) -> list[tuple[Any, ...]]:
+    """Some positions a few random moves away; none where a game ended on the way."""
+    found = []
+    for _ in range(series.strays):
+        astray = _wandered(position, draw, STRAY_PLIES)
+        if astray is not None:
+            move, score = think(astray, min(series.nodes))
+            found.append(_seen(astray, move, score, cells, record))
+    return found
+
+
+def _wandered(position: Position, draw: random.Random, plies: tuple[int, int]) -> Position | None:
+    """A position after some random moves, None where the game is over before."""
+    for _ in range(draw.randint(*plies)):
         moves = position.legal_moves()
         if not moves:
             return None

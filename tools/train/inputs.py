@@ -7,7 +7,7 @@ symmetries of the rules bring him there, any of them will do: each epoch draws o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from hnefi.engine.games.tafl.codes import KING, PIECE_CODES
 from hnefi.engine.score import WON
 from hnefi.engine.squares import squares
 
-from ..common.calibration import LOGIT
+from ..common.calibration import LOGIT, expected, scale_of
+from .games import UNKNOWN
 
 if TYPE_CHECKING:
     from hnefi.engine.evaluators.network import Network
@@ -111,12 +112,34 @@ class Encoding:
 
 
 def targets_of(rows: Any, blend: float, scale: tuple[float, float]) -> Any:
-    """What a net should say: the score's expectation and the result, blended; forced ends are what they are."""
+    """What a net should say: expectation by the score and result, blended; for strays the former alone; forced ends are
+    what they are."""
     scores = rows["score"].astype(np.float64)
     slope, level = scale
     expected = 1 / (1 + np.exp(-np.clip(slope * scores / LOGIT + level, -30, 30)))
-    blended = blend * expected + (1 - blend) * rows["result"] / 2
+    blended = np.where(
+        rows["result"] == UNKNOWN, expected, blend * expected + (1 - blend) * rows["result"] / 2
+    )
     return np.where(np.abs(scores) > WON, scores > 0, blended)
+
+
+class RoundLessons(NamedTuple):
+    """What a net learns from a round: its quiet positions, their targets, what the searches said of them as logits, and
+    the line from their scores to results (`calibration.scale_of`)."""
+
+    rows: Any
+    targets: Any
+    search: Any
+    scale: tuple[float, float]
+
+
+def lessons_of(rows: Any, blend: float) -> RoundLessons:
+    """The lessons of the games of one player. Centipawns of one evaluator are not those of another, so each round has a
+    line of its own."""
+    ended = rows[rows["result"] != UNKNOWN]
+    scale = scale_of(ended["score"], ended["result"] / 2)
+    kept = rows[quiet(rows)]
+    return RoundLessons(kept, targets_of(kept, blend, scale), expected(kept["score"], scale), scale)
 
 
 def held_out(rows: Any) -> Any:
@@ -125,5 +148,5 @@ def held_out(rows: Any) -> Any:
 
 
 def quiet(rows: Any) -> Any:
-    """Which positions are quiet: the best move does not capture, and neither side wins by force."""
-    return (rows["noisy"] == 0) & (np.abs(rows["score"].astype(np.int64)) <= WON)
+    """Which positions are quiet: the best move does not capture."""
+    return rows["noisy"] == 0

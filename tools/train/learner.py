@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsFloat
 
 import numpy as np
 
@@ -125,7 +125,9 @@ class Lessons(Protocol):
 
     def __init__(self, weights: Weights, means: Weights, squares: Weights, encoding: Encoding) -> None: ...
 
-    def step(self, turned: tuple[Any, Any, Any], heads: Any, targets: Any, rate: float, number: int) -> float:
+    def step(
+        self, turned: tuple[Any, Any, Any], heads: Any, targets: Any, rate: float, number: int
+    ) -> SupportsFloat:
         """Step `number` of Adam, from 1 on: the loss before it."""
 
     def bring_back(self) -> None:
@@ -169,7 +171,7 @@ class Learner:
         self.epoch = 0
         self.steps = 0
 
-    def learn(self, examples: Examples) -> Iterator[float]:
+    def learn(self, examples: Examples) -> Iterator[SupportsFloat]:
         """One epoch, batch by batch: the loss of each before its step."""
         digest = hashlib.sha256(f"{self.seed} {self.epoch}".encode()).digest()
         draw = np.random.default_rng(int.from_bytes(digest[:8], "little"))

@@ -39,7 +39,7 @@ from ..common import interrupts
 from ..common.calibration import LOGIT, expected, loss, scale_of
 from ..common.live import Live, Pace
 from . import gate, inputs, shards
-from .games import Series, play
+from .games import UNKNOWN, Series, play
 from .learner import Learner, NumpyLessons, logits, quantised, whole_logits
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 CONFIG, LOG, BEST = "config.toml", "log.jsonl", "best.safetensors"
 EPOCHS, CHECKPOINT, NET, GATE = "epochs.jsonl", "checkpoint.safetensors", "net.safetensors", "gate"
-FORMAT = 1
+FORMAT = 2
 SHARD_GAMES = 50
 EVALUATED = 4000
 """Held-out positions that the first evaluator is asked about, too."""
@@ -60,8 +60,10 @@ DEFAULTS: Mapping[str, Any] = {
     "rounds": 3,
     "games": 5000,
     "nodes": [500, 1000, 2000],
+    "strays": 1,
     "teacher": "default",
     "tables": "",
+    "also": [],
     "blend": 0.7,
     "epochs": 30,
     "window": 3,
@@ -118,6 +120,7 @@ class Training:
     ) -> None:
         self.folder, self.variant, self.word, self.live = folder, variant, word, live
         config = {"format": FORMAT, "variant": word, "rules_hash": variant.hash, **DEFAULTS, **values}
+        self._also = [place for other in config["also"] for place in self._rounds_of(Path(other))]
         path = folder / CONFIG
         try:
             durable.make_folder(folder)
@@ -139,6 +142,18 @@ class Training:
         self.network = networks.parse(config["network"])
         self.encoding = inputs.Encoding(self.network, variant)
         self.log = read_log(folder)
+
+    def _rounds_of(self, other: Path) -> list[Path]:
+        """The rounds of another training, whose games are learned from as well."""
+        stored = read_config(other)
+        if stored["rules_hash"] != self.variant.hash:
+            raise TrainError(
+                f"{other}: games of {stored['variant']}: expected a training for the rules of {self.word}"
+            )
+        found = [place for place in sorted(other.glob("round-*")) if shards.listed(place)]
+        if not found:
+            raise TrainError(f"{other}: no games: expected the folder of a training with some")
+        return found
 
     @property
     def best(self) -> str:
@@ -198,6 +213,7 @@ class Training:
             self.best,
             best.read_bytes() if best.suffix == ".safetensors" else b"",
             tuple(self.values["nodes"]),
+            int(self.values["strays"]),
             f"{self.values['seed']} round {number}",
             self.values["tables"],
         )
@@ -228,21 +244,22 @@ class Training:
     def _lessons(self, number: int, folder: Path, hands: Hands) -> dict[str, Any]:
         """Teach the candidate of a round; what is said about it."""
         first = max(1, number - int(self.values["window"]) + 1)
-        rows = [self._rows(i) for i in range(first, number + 1)]
+        own = [self.place(i) for i in range(first, number + 1)]
+        parts = [inputs.lessons_of(self._rows(place), self.values["blend"]) for place in (*self._also, *own)]
+        kept, targets, search = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:3])
+        slope, level = parts[-1].scale
+        examples = self.encoding.examples(kept, targets)
         # Games of different rounds share numbers; the same ones are held out in each.
-        everything = np.concatenate(rows)
-        slope, level = scale_of(everything["score"], everything["result"] / 2)
-        kept = everything[inputs.quiet(everything)]
-        examples = self.encoding.examples(kept, inputs.targets_of(kept, self.values["blend"], (slope, level)))
         held = inputs.held_out(kept)
-        lessons, exam = examples.take(~held), examples.take(held)
+        asked = held & (kept["result"] != UNKNOWN)
+        lessons, exam = examples.take(~held), examples.take(asked)
         if not len(lessons) or not len(exam):
             raise TrainError(
                 f"{folder}: {len(lessons)} positions to learn from, {len(exam)} held out: expected more games"
             )
         learner = self._learn(number, folder, lessons, exam, hands)
         arrays = quantised(learner.weights, self.encoding)
-        found = self._examined(kept[held], exam, learner, arrays, (slope, level))
+        found = self._examined(kept[asked], exam, learner, arrays, search[asked])
         found |= {
             "positions": len(lessons),
             "held_out": len(exam),
@@ -260,9 +277,9 @@ class Training:
         )
         return found
 
-    def _rows(self, number: int) -> Any:
+    def _rows(self, place: Path) -> Any:
         try:
-            return shards.read(self.place(number), self.variant.size)
+            return shards.read(place, self.variant.size)
         except shards.ShardError as error:
             raise TrainError(str(error)) from None
 
@@ -292,7 +309,7 @@ class Training:
                 losses.append(found)
             said = {
                 "epoch": learner.epoch,
-                "learned": float(np.mean(losses)),
+                "learned": float(np.mean([float(found) for found in losses])),
                 "held_out": loss(logits(learner.weights, exam, self.encoding), exam.targets),
             }
             durable.append_line(folder / EPOCHS, json.dumps(said).encode())
@@ -307,16 +324,16 @@ class Training:
         self.live.step(lambda: line, last=pace.done == pace.total)
 
     def _examined(
-        self, rows: Any, exam: Examples, learner: Learner, arrays: Any, scale: tuple[float, float]
+        self, rows: Any, exam: Examples, learner: Learner, arrays: Any, search: Any
     ) -> dict[str, Any]:
         """Losses on held-out games: of the targets and of the results, by the side to move too; of the net, of the net
-        in whole numbers, of the first evaluator (its values fitted to the results), and of knowing nothing."""
+        in whole numbers, of what the searches said, of the first evaluator (its values fitted to the results), and of
+        knowing nothing."""
         real = logits(learner.weights, exam, self.encoding)
         whole = whole_logits(arrays, exam, self.encoding)
         teacher, those = self._taught(rows)
         share = float(np.clip(exam.results.mean(), 1e-3, 1 - 1e-3))
         nothing = np.full(len(exam), np.log(share / (1 - share)))
-        search = expected(rows["score"], scale)
         of_results = {
             "net": loss(real, exam.results),
             "whole": loss(whole, exam.results),
@@ -361,10 +378,16 @@ class Training:
             "trainer": {
                 "name": "train",
                 **{name: value for name, value in self.values.items() if name in DEFAULTS},
+                # Names, not places: the file may be shared.
+                "teacher": Path(self.values["teacher"]).name,
+                "also": [Path(folder).name for folder in self.values["also"]],
             },
             "seed": int(self.values["seed"]),
             "generation": number,
-            "opponents": [self.values["teacher"], *(f"round {entry['round']}" for entry in self.log)],
+            "opponents": [
+                Path(self.values["teacher"]).name,
+                *(f"round {entry['round']}" for entry in self.log),
+            ],
             "results": {"held_out": found["results"], "positions": found["positions"]},
         }
         evaluator = files.Evaluator(

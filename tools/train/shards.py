@@ -18,7 +18,7 @@ import numpy as np
 
 from hnefi.engine import durable
 
-from .games import row_type
+from .games import UNKNOWN, row_type
 
 LIST = "shards.jsonl"
 
@@ -58,7 +58,7 @@ def keep(folder: Path, first: int, games: int, data: bytes) -> dict[str, Any]:
     rows = np.load(io.BytesIO(data), allow_pickle=False)
     name = name_of(first)
     durable.put(folder / name, data)
-    ends = {int(row["game"]): int(row["result"]) for row in rows}
+    ends = {int(row["game"]): int(row["result"]) for row in rows[rows["result"] != UNKNOWN]}
     results = list(ends.values())
     entry = {
         "file": name,
