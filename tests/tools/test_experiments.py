@@ -398,6 +398,38 @@ def test_a_part_of_a_distribution_has_a_report(tmp_path: Path) -> None:
         assert "3 seeds from 1 for as-printed, under" in text
 
 
+def test_a_part_of_a_study_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ways = ["--ways", "inherit-first,plies-200"]
+    seen: list[studies.Study] = []
+
+    def conduct(folder: Path, plan: studies.Study, *_: Any, **__: Any) -> int:
+        assert studies.read_study(folder) == plan
+        seen.append(plan)
+        return 0
+
+    monkeypatch.setattr(command, "_conduct", conduct)
+    line = ["distribution", "--seeds", "8", "--others", "3", *ways]
+    assert command.main([*line, "--out", str(tmp_path / "part")]) == 0
+    (study,) = seen
+    assert list(study.ways) == ["as-printed", "inherit-first", "plies-200"]
+    assert [len(study.seeds_of(way)) for way in study.ways] == [8, 3, 3]
+    for wrong, said in (
+        (
+            ["distribution", "--ways", "plies-200,plies"],
+            "--ways: 'plies': expected some of as-printed, tau-schwefel",
+        ),
+        (["hingston", *ways], "--ways: expected with readings, distribution, scaling"),
+        (["hex", "--others", "3"], "--others: expected with readings, distribution, scaling"),
+        (["distribution", "--others", "1"], "--others 1: expected at least 2"),
+        (["resume", str(tmp_path / "part"), *ways], "resume: expected no --ways: the folder's plan decides"),
+    ):
+        with pytest.raises(SystemExit):
+            command.main(wrong)
+        assert said in capsys.readouterr().err
+
+
 def test_a_study_of_another_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = studies.quick(studies.SCALING)
     prepare(tmp_path, study)

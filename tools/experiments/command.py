@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,18 @@ def main(argv: list[str]) -> int:
         "30)",
     )
     parser.add_argument(
+        "--others",
+        type=arguments.positive,
+        metavar="K",
+        help="distribution: runs of each reading but the first (30)",
+    )
+    parser.add_argument(
+        "--ways",
+        type=lambda text: text.split(","),
+        metavar="W,W",
+        help="readings, distribution, scaling: only these variations, beside the first",
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="a small version of the whole experiment, in about a minute"
     )
     parser.add_argument(
@@ -101,12 +113,16 @@ def main(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     if (given.name == "resume") != (given.folder is not None):
         parser.error("expected: resume DIR, or the name of an experiment [--out DIR]")
-    if given.name == "resume" and (given.quick or given.seeds or given.out):
-        parser.error("resume: expected no --quick, --seeds or --out: the folder's plan decides what is run")
+    decided = ("quick", "seeds", "others", "ways", "out")
+    if given.name == "resume" and (flag := next((flag for flag in decided if getattr(given, flag)), None)):
+        parser.error(f"resume: expected no --{flag}: the folder's plan decides what is run")
     if given.report and given.name != "resume":
         parser.error("--report: expected with resume DIR")
-    if given.seeds == 1:
-        parser.error("--seeds 1: expected at least 2: one run says nothing about the spread")
+    if (given.others or given.ways) and given.name not in studies.STUDIES:
+        parser.error(f"--{'others' if given.others else 'ways'}: expected with {', '.join(studies.STUDIES)}")
+    for flag in ("seeds", "others"):
+        if getattr(given, flag) == 1:
+            parser.error(f"--{flag} 1: expected at least 2: one run says nothing about the spread")
     try:
         if given.folder is not None:
             folder = Path(given.folder)
@@ -119,6 +135,8 @@ def main(argv: list[str]) -> int:
             plan = _plan(given.name, given.quick)
             if given.seeds:
                 plan = replace(plan, seeds=tuple(range(plan.seeds[0], plan.seeds[0] + given.seeds)))
+            if isinstance(plan, Study):
+                plan = _part(parser, plan, given.ways, given.others)
             folder = Path(given.out or (f"{given.name}-quick" if given.quick else given.name))
             measuring.prepare(folder, plan)
         jobs = given.jobs or len(os.sched_getaffinity(0))
@@ -135,6 +153,15 @@ def main(argv: list[str]) -> int:
             raise
         print(f"hnefi experiments: {error}", file=sys.stderr)
         return USAGE
+
+
+def _part(parser: Any, study: Study, ways: Sequence[str] | None, others: int | None) -> Study:
+    """A study of some of its variations, and with fewer runs of them."""
+    first = next(iter(study.ways))
+    if unknown := [way for way in ways or () if way not in study.ways]:
+        parser.error(f"--ways: {unknown[0][:80]!r}: expected some of {', '.join(study.ways)}")
+    kept = {way: how for way, how in study.ways.items() if not ways or way in (first, *ways)}
+    return replace(study, ways=kept, others=others or study.others)
 
 
 AnyPlan = Plan | Study | torus.Plan | hexapawn.Plan | tablut.Plan
@@ -195,8 +222,16 @@ def _conduct(
     live.close()
     name = plan.name if isinstance(plan, Study) else own or "hingston"
     size = "--quick" if plan.quick else f"--seeds {len(plan.seeds)}"
+    if isinstance(plan, Study):
+        usual = _plan(name, plan.quick)
+        assert isinstance(usual, Study)
+        if plan.others != usual.others:
+            size += f" --others {plan.others}"
+        if plan.ways != usual.ways:
+            size += f" --ways {','.join(plan.ways)}"
     command = f"hnefi experiments {name} {size} --out {folder.name}"
     if not runs:
+        # What is finished is not what the plan says.
         command = f"hnefi experiments resume {folder.name} --report"
     writer: Any
     if own:
