@@ -136,12 +136,15 @@ def _portion(portion: str) -> None:
 def show() -> None:
     """Print where machine code is kept, and a line for each entry: how often, how large, how long unused."""
     from hnefi.engine.compile import cache
+    from hnefi.engine.compile.progress import unkept_text
 
     files = cache.kept()
     if shipped := cache.kept(cache.SHIPPED):
         size = sum(one.size for one in shipped) / MIB
         print(f"{cache.SHIPPED}\n  {len(shipped)} files, {size:.1f} MiB, came with this installation")
     print(f"{cache.folder() or 'nowhere, because there is no home folder'}")
+    if reason := cache.refusal():
+        print(f"  {unkept_text(reason)}")
     for entry in sorted({one.entry for one in files}):
         same = [one for one in files if one.entry == entry]
         size = sum(one.size for one in same) / 1024

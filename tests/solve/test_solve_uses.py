@@ -177,6 +177,11 @@ def test_layouts_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
         with pytest.raises(SystemExit, match="2"):
             command.main(["layouts", "mini-six", *out, "--switch", switch])
         assert reason in capsys.readouterr().err
+    # Brandubh itself can be solved, but not with a change that nobody named.
+    assert command.main(["layouts", "brandubh", *out]) == 2
+    assert "; no_move=draw is tried unless --switch names other changes" in capsys.readouterr().err
+    assert command.main(["layouts", "brandubh", *out, "--switch", "no_move=draw"]) == 2
+    assert "unless" not in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

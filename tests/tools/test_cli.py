@@ -248,6 +248,9 @@ def test_warmup_refuses_to_compile_for_nobody(tmp_path: Path, monkeypatch: pytes
         f"machine code cannot be stored in {file / 'hnefi'} (Not a directory): nothing was compiled"
         in done.stderr
     )
+    shown = hnefi("warmup", "--show")
+    assert shown.returncode == 0, shown.stderr
+    assert f"  machine code cannot be stored in {file / 'hnefi'} (Not a directory), so every" in shown.stdout
 
 
 @pytest.mark.slow

@@ -302,7 +302,7 @@ def _cases(
     parser: argparse.ArgumentParser, variant: Variant, switches: Sequence[Sequence[str]]
 ) -> list[Case]:
     from hnefi.engine.games.base_variant import VariantError
-    from hnefi.engine.solving.readings import reading
+    from hnefi.engine.solving.readings import NotSolvable, reading
 
     cases = [Case("as it is", variant)]
     for words in switches:
@@ -317,7 +317,12 @@ def _cases(
         except VariantError as error:
             parser.error(f"--switch {' '.join(words)}: {error}")
     for case in cases:
-        reading(case.variant)
+        try:
+            reading(case.variant)
+        except NotSolvable as error:
+            if switches is not SWITCHES or case is cases[0]:
+                raise
+            raise NotSolvable(f"{error}; {case.label} is tried unless --switch names other changes") from None
     twice = [stem for stem, count in Counter(case.stem for case in cases).items() if count > 1]
     if twice:
         parser.error(f"--switch: {twice[0]}: expected each change once")
