@@ -156,7 +156,10 @@ def test_shipped_nets_are_what_they_say(name: str) -> None:
     assert evaluator.document["name"] == name
     assert evaluator.document["trainer"]["name"] == "train"
     losses = evaluator.document["results"]["held_out"]
-    assert losses["whole"] < losses["teacher"] < losses["none"]
+    assert losses["whole"] < losses["none"]
+    # Later rounds are taught by nets, and need not foresee results better than these to play better.
+    if evaluator.document["trainer"]["teacher"] == "default":
+        assert losses["whole"] < losses["teacher"] < losses["none"]
     params = files.record(evaluator, variant)[0]
     for position in positions(variant, 20):
         value = verbs.value(params, position.new_record()[0])
