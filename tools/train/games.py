@@ -1,9 +1,9 @@
 """Games of the engine with itself, and every position in them with what a net can learn from it.
 
 A search looks at moves that nobody would play, and a net that has seen only games knows nothing of what comes of them:
-one that predicted the results of Copenhagen better than its teacher lost 82 games of 82 as attackers against it. So
-from positions of the games a few random moves are made, too, and what is found there is searched: these strays have a
-score but no result.
+two that predicted the results of Copenhagen better than their teacher lost all of their 82 games as attackers against
+it. So from positions of the games a few random moves are made, too, and what is found there is searched: these strays
+have a score but no result.
 
 A game begins with some random moves. Each side then thinks with a number of nodes of its own, drawn for the game, so
 that both sides win some, and now and then a move is random. A game ends as the rules say, or as soon as a search has

@@ -1,7 +1,6 @@
 """Lessons computed by torch, on a graphics card where there is one.
 
-Weights and moments stay where torch computes for a whole epoch: to copy them to a card and back for each step took
-longer than the step.
+Weights and moments stay where torch computes for a whole epoch, rather than travel to a card and back for each step.
 """
 
 from __future__ import annotations
