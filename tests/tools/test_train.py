@@ -112,6 +112,8 @@ def test_strays_are_a_few_random_moves_from_the_game(played: Any) -> None:
         assert position.outcome is None
         assert position.legal_moves()
     assert away == {1, 2, 3}
+    beyond = {int(stray["ply"]) - int(known[known["game"] == stray["game"]]["ply"].max()) for stray in strays}
+    assert max(beyond) == 3
     # What a search says of them decides nothing but their own value.
     assert (np.abs(strays["score"].astype(int)) > WON).any()
     none = Series(variant, "default", b"", (20, 60), 0, "1 round 1")
@@ -212,6 +214,7 @@ def test_rounds_have_scales_of_their_own() -> None:
     other["score"] = 3 * rows["score"] + 90
     first, second = (inputs.lessons_of(given, 0.7) for given in (rows, other))
     assert len(first.rows) == len(second.rows) == 16_000
+    assert first.scale == pytest.approx((1.0, 0.0), abs=0.08)
     assert second.scale[0] == pytest.approx(first.scale[0] / 3, rel=0.02)
     assert np.abs(first.targets - second.targets).max() < 0.01
     assert np.abs(first.search - second.search).max() < 0.05
