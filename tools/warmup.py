@@ -118,10 +118,9 @@ def warm(jobs: int | None) -> None:
             next(done)
             progress.end()
             check()
+        # Read to its end, or it would kill its workers.
         for _ in done:
-            raise AssertionError(
-                "more results than portions"
-            )  # read to its end: else it would kill its workers
+            raise AssertionError("more results than portions")
 
 
 def _portion(portion: str) -> None:

@@ -41,6 +41,7 @@ from ..common.workers import (
     usable_cores,
 )
 from . import resolve
+from .logs import LOG
 from .options import Config, ConfigError, parse_cores
 from .run import changed_files, engine_files, host_scale, oracle_file
 from .slots import LIMIT, in_pairs, places, play_with, slots_of, threads_of
@@ -325,7 +326,7 @@ async def _wave(jobs: Sequence[Job], cluster: Cluster, abort: asyncio.Event) -> 
 
 def _break_off(run: str, cluster: Cluster, sending: threading.Thread) -> None:
     """Stop playing; our workers and their engines end."""
-    hush()
+    hush(LOG.debug)
     if not cluster.local:
         with contextlib.suppress(Exception):
             cluster.call(break_off, run)

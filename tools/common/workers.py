@@ -283,10 +283,11 @@ def _connect(backend: str, workers: int) -> None:
         )
 
 
-def hush() -> None:
-    """From now on threads of libraries may fail because their workers are gone: their tracebacks are suppressed."""
-    threading.excepthook = lambda _: None
-    sys.unraisablehook = lambda _: None
+def hush(log: Callable[..., object] = lambda *_: None) -> None:
+    """From now on threads of libraries may fail because their workers are gone: instead of a traceback, `log` gets a
+    format, where it happened, and the exception."""
+    threading.excepthook = lambda told: log("%s: %r", told.thread and told.thread.name, told.exc_value)
+    sys.unraisablehook = lambda told: log("%r: %r", told.object, told.exc_value)
 
 
 def _kill(backend: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import sys
@@ -90,7 +91,7 @@ def main(argv: list[str]) -> int:
         "--others",
         type=arguments.positive,
         metavar="K",
-        help="distribution: runs of each reading but the first (30)",
+        help="readings, distribution, scaling: runs of each variation but the first (distribution: 30)",
     )
     parser.add_argument(
         "--ways",
@@ -155,7 +156,9 @@ def main(argv: list[str]) -> int:
         return USAGE
 
 
-def _part(parser: Any, study: Study, ways: Sequence[str] | None, others: int | None) -> Study:
+def _part(
+    parser: argparse.ArgumentParser, study: Study, ways: Sequence[str] | None, others: int | None
+) -> Study:
     """A study of some of its variations, and with fewer runs of them."""
     first = next(iter(study.ways))
     if unknown := [way for way in ways or () if way not in study.ways]:

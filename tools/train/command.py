@@ -21,6 +21,7 @@ EXAMPLES = (
     "brandubh --out brandubh-net",
     "copenhagen --out net --network nnue:128 --games 20000 --nodes 1000,3000 --backend loky",
     "--resume brandubh-net --rounds 6",
+    "copenhagen --out second --seed 2 --teacher net/best.safetensors --also net --network nnue:128",
     "tablut-linnaeus --out from-zero --teacher zero --blend 0 --rounds 10",
     "--plots brandubh-net",
 )

@@ -140,12 +140,13 @@ def _game(series: Series, searcher: Searcher, number: int) -> list[Any]:
             position = position.play(draw.choice(position.legal_moves()))
             continue
         move, score = think(position, budgets[position.side])
-        found.append(_seen(position, move, score, cells, record))
+        after = position.play(move)
+        found.append(_seen(position, after, score, cells, record))
         strayed += _strays(series, position, draw, think, cells, record)
         if abs(score) >= MATE // 2:
             winner = 0 if score > 0 else 1
             break
-        position = position.play(move)
+        position = after
     if outcome is not None:
         winner = outcome.winner
     result = 1 if winner is None else 2 - 2 * int(winner)
@@ -156,9 +157,8 @@ def _game(series: Series, searcher: Searcher, number: int) -> list[Any]:
     ]
 
 
-def _seen(position: Position, move: int, score: int, cells: Any, record: Any) -> tuple[Any, ...]:
-    """What is kept of a position that was searched, without game and result."""
-    after = position.play(move)
+def _seen(position: Position, after: Position, score: int, cells: Any, record: Any) -> tuple[Any, ...]:
+    """What is kept of a position that was searched, without game and result; `after` is the one after its best move."""
     noisy = after.taken != position.taken
     return position.ply, int(position.side), score, noisy, position.load(record)["board"][cells] & PIECE
 
@@ -172,7 +172,7 @@ def _strays(
         astray = _wandered(position, draw, STRAY_PLIES)
         if astray is not None:
             move, score = think(astray, min(series.nodes))
-            found.append(_seen(astray, move, score, cells, record))
+            found.append(_seen(astray, astray.play(move), score, cells, record))
     return found
 
 
