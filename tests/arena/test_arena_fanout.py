@@ -180,6 +180,7 @@ def test_a_lost_worker_costs_only_time(
         assert len(opened.rows) == len(list(opened.results())) == 16
 
 
+@pytest.mark.process
 @linux
 @at_length
 @pytest.mark.parametrize("backend", BACKENDS)
