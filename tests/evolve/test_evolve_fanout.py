@@ -63,7 +63,8 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[str]:
         yield backend
 
 
-BACKENDS = pytest.mark.parametrize("cluster", ["loky", "dask", "ray"], indirect=True)
+CLUSTERS = [pytest.param(name, marks=pytest.mark.process) for name in ("loky", "dask", "ray")]
+BACKENDS = pytest.mark.parametrize("cluster", CLUSTERS, indirect=True)
 
 
 @BACKENDS
