@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -156,7 +157,7 @@ def test_our_engine_agrees_with_our_referee() -> None:
         tuple(own_command("--player", "random-blind")),
         proto="uti",
         limits=(SideLimits(nodes=1), SideLimits(nodes=1)),
-        env=((arena_parts.MARK, "cross-check"),),
+        env=((arena_parts.MARK, f"cross-check-{uuid.uuid4()}"),),
     )
     seen = []
 

@@ -19,9 +19,9 @@ LONG = 240.0
 """Seconds for a command that plays, evolves or draws, on however busy a machine."""
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("hour")
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path
 
 
 def begin(home: Path, line: str, rows: int = 24, columns: int = 80) -> Terminal:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -64,11 +65,25 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where commands are run: a folder with the documents."""
-    made = tmp_path_factory.mktemp("newcomer")
-    (made / "docs").symlink_to(ROOT / "docs")
-    return made
+def folders(tmp_path_factory: pytest.TempPathFactory) -> defaultdict[object, Path]:
+    """Where commands are run: for each telling of the story a folder with the documents."""
+
+    def made() -> Path:
+        new = tmp_path_factory.mktemp("newcomer")
+        (new / "docs").symlink_to(ROOT / "docs")
+        return new
+
+    return defaultdict(made)
+
+
+@pytest.fixture
+def folder(folders: defaultdict[object, Path], request: pytest.FixtureRequest) -> Path:
+    return folders[request.node.callspec.params.get("round_of_steady")]
+
+
+def on_two_processors() -> None:
+    """As where the document was written: on more, a match takes more slots, and its games end in another order."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 
 
 def run(command: str, folder: Path, *, interrupt: bool) -> str:
@@ -80,6 +95,7 @@ def run(command: str, folder: Path, *, interrupt: bool) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=on_two_processors,  # noqa: PLW1509 - the tests of this file have no threads
     )
     with process:
         assert process.stdout

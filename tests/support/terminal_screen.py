@@ -20,6 +20,7 @@ import pyte
 
 PATIENCE = 60.0
 """Seconds until a screen that does not come is a failure; engines may have to load on a busy machine."""
+COMPILING = re.compile(r"compiling \d+/\d+ .*")
 UP, DOWN, LEFT, RIGHT, HOME, END = "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[C", "\x1b[H", "\x1b[F"
 TAB, ENTER, ESCAPE, CONTROL_C, CONTROL_D = "\t", "\r", "\x1b", "\x03", "\x04"
 PAGE_UP, PAGE_DOWN = "\x1b[5~", "\x1b[6~"
@@ -158,12 +159,20 @@ class Terminal:
         return any(sign.fg != "default" or sign.bg != "default" for sign in signs)
 
     def wait(self, wanted: str | Callable[[], bool], patience: float = PATIENCE) -> str:
-        """Read until a text is on the screen, or a predicate holds; what is on the screen then."""
+        """Read until a text is on the screen, or a predicate holds; what is on the screen then.
+
+        Compiling takes as long as it takes: while its progress is seen to move, patience begins anew.
+        """
         holds = (lambda: wanted in self.text) if isinstance(wanted, str) else wanted
         deadline = time.monotonic() + patience
+        progress = None
         while not holds():
             if time.monotonic() > deadline or not self._read(deadline):
                 assert holds(), f"waited for {wanted!r}\n{self.everything}"
+            seen = COMPILING.search(self.text)
+            if seen and seen[0] != progress:
+                progress = seen[0]
+                deadline = time.monotonic() + patience
         return self.text
 
     def asked(self, prompt: str, patience: float = PATIENCE) -> None:
