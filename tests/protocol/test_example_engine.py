@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import signal
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -81,22 +83,29 @@ def folder(folders: defaultdict[object, Path], request: pytest.FixtureRequest) -
     return folders[request.node.callspec.params.get("round_of_steady")]
 
 
-def on_two_processors() -> None:
-    """As where the document was written: on more, a match takes more slots, and its games end in another order."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+@contextlib.contextmanager
+def on_two_processors() -> Iterator[None]:
+    """As where the document was written: on more, a match takes more slots, and its games end in another order.
+    Processes inherit it."""
+    all_of_them = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(all_of_them)[:2])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, all_of_them)
 
 
 def run(command: str, folder: Path, *, interrupt: bool) -> str:
     """What a command says; it may be interrupted, as by Ctrl-C, after its first game."""
-    process = subprocess.Popen(
-        ["sh", "-c", f"exec {command}" if interrupt else command],
-        cwd=folder,
-        env=environment(folder),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=on_two_processors,  # noqa: PLW1509 - the tests of this file have no threads
-    )
+    with on_two_processors():
+        process = subprocess.Popen(
+            ["sh", "-c", f"exec {command}" if interrupt else command],
+            cwd=folder,
+            env=environment(folder),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
     with process:
         assert process.stdout
         said = ""

@@ -165,13 +165,13 @@ class Terminal:
         """
         holds = (lambda: wanted in self.text) if isinstance(wanted, str) else wanted
         deadline = time.monotonic() + patience
-        progress = None
+        progress: list[str] = []
         while not holds():
             if time.monotonic() > deadline or not self._read(deadline):
                 assert holds(), f"waited for {wanted!r}\n{self.everything}"
-            seen = COMPILING.search(self.text)
-            if seen and seen[0] != progress:
-                progress = seen[0]
+            seen = COMPILING.findall(self.text)
+            if seen != progress:
+                progress = seen
                 deadline = time.monotonic() + patience
         return self.text
 
