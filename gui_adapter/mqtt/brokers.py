@@ -28,7 +28,7 @@ from .command import parser
 from .fairness import Rates
 
 if TYPE_CHECKING:
-    from amqtt.broker import Broker as Embedded
+    from .embedded import Embedded
 
 HOST = "127.0.0.1"
 PORT = 1883
@@ -44,9 +44,7 @@ SYSTEM_FOLDERS = ("/usr/sbin", "/usr/local/sbin", "/sbin", "/opt/homebrew/sbin")
 RATE = 400.0
 """Messages per second that the embedded broker accepts from one user: fewer than a service, which so drops none."""
 QUEUED = 10_000
-"""Messages that may wait in our brokers: for each client in Mosquitto, from each client in the embedded one."""
-PACE = 0.02
-"""Seconds between two checks whether a flooding user may continue."""
+"""Messages that may wait in Mosquitto for each client."""
 SCHEMES = ("mqtt", "mqtts", "ws", "wss")
 MISSING, FAILED = 2, 3
 
@@ -205,7 +203,6 @@ def amqtt_config(port: int, ws_port: int = 0) -> dict[str, Any]:
     listeners = {"default": {"type": "tcp", "bind": f"{HOST}:{port}"}}
     if ws_port:
         listeners["websocket"] = {"type": "ws", "bind": f"{HOST}:{ws_port}"}
-    # Without a plugin for topics amqtt never yields while it iterates over its subscriptions, so it misses none.
     plugins = {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}}
     return {"listeners": listeners, "plugins": plugins}
 
@@ -284,7 +281,7 @@ def _require_free(port: int) -> None:
 
 async def _amqtt(port: int, ws_port: int) -> Broker:
     try:
-        from amqtt.broker import Broker as Embedded
+        from .embedded import Embedded
     except ImportError:
         raise BrokerError(
             "no broker: install Mosquitto, or the embedded one with pip install 'hnefi[broker]', or name one "
@@ -298,29 +295,8 @@ async def _amqtt(port: int, ws_port: int) -> Broker:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     for door in filter(None, (port, ws_port)):
         _require_free(door)
-
-    class Paced(Embedded):  # type: ignore[misc]
-        """Slows down flooding clients: each client has its own task, which waits, while messages of others pass.
-
-        Otherwise all received messages would be passed on in one go, at a millisecond or two each.
-        """
-
-        async def _handle_message_delivery(
-            self, client_session: Any, handler: Any, wait_deliver: asyncio.Future[Any]
-        ) -> bool:
-            message = wait_deliver.result()
-            topic = (message and message.topic) or ""
-            if topic.endswith("/in") or "/req/" in topic:
-                while not rates.admit(topic, len(message.data or b"")):
-                    if client_session.delivered_message_queue.qsize() > QUEUED:
-                        # Messages are acknowledged as soon as they are read, so waiting alone would stop nobody.
-                        return True
-                    await asyncio.sleep(PACE)
-            return bool(await super()._handle_message_delivery(client_session, handler, wait_deliver))
-
-    rates = Rates(RATE)
     try:
-        embedded = Paced(amqtt_config(port, ws_port))
+        embedded = Embedded(amqtt_config(port, ws_port), Rates(RATE))
         await embedded.start()
     except Exception as error:  # noqa: BLE001
         # Its exceptions wrap those of its plugins and listeners; all mean that it has not started.

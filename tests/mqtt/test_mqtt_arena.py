@@ -125,8 +125,7 @@ class Viewer:
 
     def __init__(self, broker: TestBroker, run: str) -> None:
         self.known: dict[str, Any] = {}
-        # amqtt drops a connection now and then; what was taken back meanwhile is not told afterwards.
-        self.link = Link(Access(parse_url(broker.url)), "viewer", on_down=self.known.clear)
+        self.link = Link(Access(parse_url(broker.url)), "viewer")
         self.kept: set[str] = set()
         self._run = run
         self._news = asyncio.Event()

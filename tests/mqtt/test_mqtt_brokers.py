@@ -97,6 +97,7 @@ def test_mosquitto_is_found_off_the_path(tmp_path: Path, monkeypatch: pytest.Mon
 def test_without_any_broker_a_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(brokers, "SYSTEM_FOLDERS", ())
     monkeypatch.setitem(sys.modules, "amqtt.broker", None)
+    monkeypatch.delitem(sys.modules, "hnefi.gui_adapter.mqtt.embedded", raising=False)
     with pytest.raises(
         brokers.BrokerError, match=r"install Mosquitto.*hnefi\[broker\].*--broker URL"
     ) as error:

@@ -85,13 +85,12 @@ def test_a_move_from_a_shell(at_the_broker: dict[str, str]) -> None:
     )
     assert listen.stdout is not None
     try:
-        # A line of our own shows that it listens; a broker may lose one connection, so it is said until it is heard.
+        # A line of our own shows that it listens, and is said until it does.
         ping = '{"id":"0","op":"ping"}'
         ask = ["mosquitto_pub", "-q", "1", "-t", "tafl/v1/engine/local/req/guest", "-m", ping]
         asking = subprocess.Popen(
             ["sh", "-c", 'while :; do "$@"; sleep 0.2; done', "sh", *ask], env=at_the_broker
         )
-        # amqtt gives a new client retained messages that it never asked for.
         while '"id":"0"' not in (answer := listen.stdout.readline()):
             assert answer
         asking.kill()
@@ -111,28 +110,20 @@ def test_a_move_from_a_shell(at_the_broker: dict[str, str]) -> None:
 @pytest.mark.process
 def test_a_whole_game_from_a_shell(at_the_broker: dict[str, str]) -> None:
     script = block("#!/bin/sh")
-
-    def played(session: str) -> tuple[str, str]:
-        process = subprocess.Popen(
-            ["sh", "-c", script.replace("game1", session)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=at_the_broker,
-            start_new_session=True,
-        )
-        try:
-            return process.communicate(timeout=WAIT)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-
+    process = subprocess.Popen(
+        ["sh", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=at_the_broker,
+        start_new_session=True,
+    )
     try:
-        found, errors = played("game1")
-    except subprocess.TimeoutExpired:
-        # amqtt drops a connection now and then, and the shell's clients do not ask again; its game stays open.
-        found, errors = played("game2")
+        found, errors = process.communicate(timeout=WAIT)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
     lines = found.splitlines()
     moves = [line for line in lines if line.startswith("bestmove ")]
     assert len(moves) > 5, found

@@ -10,7 +10,7 @@ import pytest
 from mqtt_brokers import TestBroker, free_port, require
 from mqtt_parts import Watcher, serving, until
 
-from hnefi.gui_adapter.mqtt import brokers, fairness, requests
+from hnefi.gui_adapter.mqtt import brokers, embedded, fairness, requests
 from hnefi.gui_adapter.mqtt import service as service_module
 from hnefi.gui_adapter.mqtt.fairness import Rates, Spaced
 from hnefi.gui_adapter.mqtt.outgoing import Outgoing
@@ -254,7 +254,7 @@ def test_the_embedded_broker_lets_only_who_floods_wait(monkeypatch: pytest.Monke
 
 def test_what_waits_in_the_embedded_broker_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     require("amqtt")
-    monkeypatch.setattr(brokers, "QUEUED", 50)
+    monkeypatch.setattr(embedded, "QUEUED", 50)
     monkeypatch.setattr(brokers, "RATE", 1.0)
 
     async def play() -> None:

@@ -263,9 +263,9 @@ def running(kind: str, folder: Path, *, club: bool = False) -> Iterator[TestBrok
 
 
 async def serve(config: dict[str, Any]) -> None:
-    from amqtt.broker import Broker
+    from hnefi.gui_adapter.mqtt.embedded import Embedded
 
-    await Broker(config).start()
+    await Embedded(config).start()
     await asyncio.Event().wait()
 
 
