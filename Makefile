@@ -35,7 +35,9 @@ INNER := not process and not broker and not slow and not exhaustive
 
 test: .venv/.ready-dev ## all tests, in five processes (WORKERS=5)
 	@awk -F ' *[|] *' '$$2 == "`make test`" {print "from an empty cache all tests take " $$3 " on two idle cores"}' MEASUREMENTS.md >&2
-	@$(BIN)/hnefi warmup --quiet || [ $$? = 4 ] # once, rather than by every process that a test starts, if it can be kept
+	@# Once, rather than by every process: pytest's own byte code of the tests, meanwhile the kernels, if they can be kept (4).
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) --collect-only -qq -W ignore > /dev/null 2>&1 & \
+	$(BIN)/hnefi warmup --quiet || status=$$?; wait; [ $${status:-0} = 0 ] || [ $$status = 4 ]
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 # None of these tests waits, so more processes than cores would only load the same code more often.

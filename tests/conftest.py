@@ -53,6 +53,7 @@ def _hear(event: str, _: object) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_hear)
+    gc.disable()  # nothing that is collected becomes garbage; `_keep_machine_code` begins to look for it
     # Neither examples nor their making may be timed: other work on the machine would decide what passes.
     settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("patient")
@@ -69,6 +70,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     _keep_machine_code()
+    if session.config.option.collectonly:
+        return
     if sum(any(item.iter_markers("process")) for item in session.items) >= WORTH_WARMING:
         import warm_engines
 
@@ -96,6 +99,7 @@ def _keep_machine_code() -> None:
     And thousands of tests and all modules stay to the end: whoever looks for garbage need not look there.
     """
     gc.freeze()
+    gc.enable()
     from hnefi.engine.compile import jit
 
     if jit.LINKED and not jit.numba.config.DISABLE_JIT:

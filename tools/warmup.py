@@ -70,8 +70,8 @@ def main(argv: list[str]) -> int:
             warm(arguments.jobs)
         except NotKept as error:
             print(
-                f"hnefi warmup: machine code cannot be stored {error}: nothing was compiled; expected a folder that "
-                "can be written (XDG_CACHE_HOME or NUMBA_CACHE_DIR names another)",
+                f"hnefi warmup: machine code cannot be stored {error}; expected a folder that can be written "
+                "(XDG_CACHE_HOME or NUMBA_CACHE_DIR names another)",
                 file=sys.stderr,
             )
             return STORAGE
@@ -103,33 +103,44 @@ def warm(jobs: int | None) -> None:
         return
     except cache.NotCompiled:
         if refusal := cache.refusal():
-            raise NotKept(refusal) from None
+            raise NotKept(f"{refusal}: nothing was compiled") from None
         jobs = jobs or min(MOST_JOBS, workers.cores())
     if jobs == 1:
         warmup.warm()
+        _require_kept({progress.unkept()})
         return
     # Portions finish in any order: they are counted, not named.
     expected = {f"portion {n}": cost / jobs for n, cost in enumerate(warmup.PORTIONS.values(), 1)}
     with cache.LOCK.session(), progress.plan(expected):
         cache.LOCK.acquire("everything")
         done = workers.carried_out([partial(_portion, portion) for portion in warmup.PORTIONS], jobs, "loky")
+        unkept = set()
         for portion in expected:
             progress.begin(portion)
-            next(done)
+            unkept.add(next(done)[1])
             progress.end()
             check()
         # Read to its end, or it would kill its workers.
         for _ in done:
             raise AssertionError("more results than portions")
+        _require_kept(unkept)
 
 
-def _portion(portion: str) -> None:
-    """Compile in a separate process, on behalf of the one that holds the lock."""
+def _portion(portion: str) -> str:
+    """Compile in a separate process, on behalf of the one that holds the lock; what could not be kept, and why."""
+    from hnefi.engine.compile import progress
     from hnefi.engine.compile.cache import LOCK
     from hnefi.engine.warmup import warm_portion
 
     with LOCK.lent():
         warm_portion(portion)
+    return progress.unkept()
+
+
+def _require_kept(unkept: set[str]) -> None:
+    """NotKept if there is a reason among those of the processes: a disk that filled up meanwhile."""
+    if reasons := "; ".join(sorted(unkept - {""})):
+        raise NotKept(f"{reasons}: what was stored is kept, the same command continues")
 
 
 def show() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
@@ -10,16 +11,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from hnefi.engine import warmup as engine_warmup
 from hnefi.engine.about import VERSION
+from hnefi.engine.compile import cache, progress
 from hnefi.engine.games import names
 from hnefi.engine.games.tafl.variant import find
 from hnefi.protocol import fork_client
 from hnefi.tools.cli import COMMANDS, main
+from hnefi.tools.common import workers
 
 ROOT = Path(__file__).resolve().parents[2]
 HNEFI = [sys.executable, "-m", "hnefi.tools.cli"]
@@ -251,6 +255,39 @@ def test_warmup_refuses_to_compile_for_nobody(tmp_path: Path, monkeypatch: pytes
     shown = hnefi("warmup", "--show")
     assert shown.returncode == 0, shown.stderr
     assert f"  machine code cannot be stored in {file / 'hnefi'} (Not a directory), so every" in shown.stdout
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_warmup_says_that_the_disk_is_full_by_now(
+    jobs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The folder can be written when it begins, and not what is compiled then, here or by a worker."""
+
+    def compiled(_portion: str = "") -> None:
+        if cache.only_loading():
+            raise cache.NotCompiled("one kernel")
+        cache.save("one", b"machine code")
+
+    def full(_path: Path, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def at_once(tasks: list[Callable[[], str]], *_: object) -> Iterator[tuple[int, str]]:
+        return enumerate(task() for task in tasks)
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(engine_warmup, "PORTIONS", {"first": 1.0, "second": 1.0})
+    monkeypatch.setattr(engine_warmup, "warm", compiled)
+    monkeypatch.setattr(engine_warmup, "warm_portion", compiled)
+    monkeypatch.setattr(workers, "carried_out", at_once)
+    monkeypatch.setattr(progress._state, "unkept", "")
+    assert call(capsys, "warmup", "--jobs", jobs)[0] == 0
+    monkeypatch.setattr(cache, "_write", full)
+    monkeypatch.setattr(cache.tell_unkept, "said", True)
+    status, out, err = call(capsys, "warmup", "--jobs", jobs)
+    assert (status, out) == (4, "")
+    assert (
+        f"cannot be stored in {tmp_path / 'hnefi'} (No space left on device): what was stored is kept" in err
+    )
 
 
 @pytest.mark.slow
