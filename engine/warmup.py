@@ -122,7 +122,7 @@ def load(needed: Kind = USUAL_KIND) -> bool:
 
 
 def warm() -> None:
-    """Compile or load every kernel that any command can need, of all games, in this process."""
+    """Compile or load what playing, analysing and counting need, in all games, in this process."""
     with cache.LOCK.session():
         for portion in PORTIONS:
             warm_portion(portion)

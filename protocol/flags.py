@@ -167,6 +167,13 @@ class Parser(argparse.ArgumentParser):
             made[at:at] = variants
         return made
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        # argparse hides that a disk did not take a help.
+        if file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
+
     def error(self, message: str) -> NoReturn:
         """End with status 2."""
         self.exit(2, f"{self.prog}: error: {message}\nSee `{self.prog} --help`.\n")

@@ -11,7 +11,7 @@ import errno
 import os
 import sys
 
-from hnefi.protocol.hosts.exit_codes import SIGNALLED, STORAGE, UNWRITABLE, USAGE, unwritten
+from hnefi.protocol.hosts.exit_codes import FULL, SIGNALLED, STORAGE, UNWRITABLE, USAGE, unwritten
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "engine": (
@@ -92,7 +92,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "small boards solved: the exact value of every position, as a table that answers",
     ),
     "completion": ("hnefi.tools.completion", "has bash, zsh or fish complete the words of hnefi"),
-    "warmup": ("hnefi.tools.warmup", "compile every kernel now rather than at the first start"),
+    "warmup": ("hnefi.tools.warmup", "compile the kernels of play now rather than at the first start"),
 }
 
 BELOW: dict[str, str] = {"puzzle make": "hnefi.tools.tactics.make"}
@@ -118,8 +118,11 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     command = arguments[0] if arguments else "--help"
     try:
-        status = _run(command, arguments[1:], program=argv is None)
-        sys.stdout.flush()
+        try:
+            status = _run(command, arguments[1:], program=argv is None)
+        finally:
+            # Also where a help has been printed and the parser leaves: else nobody hears of a full disk.
+            sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return SIGNALLED
@@ -128,7 +131,7 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        if command in ADAPTERS:
+        if command in ADAPTERS and error.errno not in FULL:
             raise
         return _unwritten(command, error)
     interrupts = sys.modules.get("hnefi.tools.common.interrupts")

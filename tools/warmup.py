@@ -1,4 +1,4 @@
-"""`hnefi warmup`: compile every kernel now, once, so that no later start waits for it; and what is kept of that."""
+"""`hnefi warmup`: compile the kernels of play now, once, so that no later start waits; and what is kept of that."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from .common.arguments import let_interrupt_end_us, parser, positive
 from .common.interrupts import caught, check
 
 MIB = 1024 * 1024
+AS_FAR = "what was stored before is kept, the same command continues"
 MOST_JOBS = 4
 """More processes gain little: all wait for the largest portion."""
 
 
 def main(argv: list[str]) -> int:
-    """Compile or load every kernel and say how long it took, or look after the folder of machine code."""
+    """Compile or load the kernels of play and say how long it took, or look after the folder of machine code."""
     options = parser(
         "warmup",
         "Compiles every kernel into the cache. Engines also compile what they need by themselves; several that start "
-        "on an empty cache at the same time share the work. This command compiles the kernels of every game and "
-        "command.",
+        "on an empty cache at the same time share the work. This command compiles what playing, analysing and "
+        "counting need in every game; solving, proving and learning compile their own kernels at their first use.",
         ["", "--quiet", "--jobs 1", "--show", "--repair", "--own"],
     )
     options.add_argument("--quiet", action="store_true", help="say nothing")
@@ -106,41 +107,40 @@ def warm(jobs: int | None) -> None:
             raise NotKept(f"{refusal}: nothing was compiled") from None
         jobs = jobs or min(MOST_JOBS, workers.cores())
     if jobs == 1:
-        warmup.warm()
-        _require_kept({progress.unkept()})
+        try:
+            with cache.storing_all():
+                warmup.warm()
+        except cache.NotStored as error:
+            raise NotKept(f"{error}: {AS_FAR}") from None
         return
     # Portions finish in any order: they are counted, not named.
     expected = {f"portion {n}": cost / jobs for n, cost in enumerate(warmup.PORTIONS.values(), 1)}
     with cache.LOCK.session(), progress.plan(expected):
         cache.LOCK.acquire("everything")
         done = workers.carried_out([partial(_portion, portion) for portion in warmup.PORTIONS], jobs, "loky")
-        unkept = set()
         for portion in expected:
             progress.begin(portion)
-            unkept.add(next(done)[1])
+            if unkept := next(done)[1]:
+                raise NotKept(f"{unkept}: {AS_FAR}")
             progress.end()
             check()
         # Read to its end, or it would kill its workers.
         for _ in done:
             raise AssertionError("more results than portions")
-        _require_kept(unkept)
 
 
 def _portion(portion: str) -> str:
-    """Compile in a separate process, on behalf of the one that holds the lock; what could not be kept, and why."""
-    from hnefi.engine.compile import progress
-    from hnefi.engine.compile.cache import LOCK
+    """Compile in a separate process, on behalf of the one that holds the lock; ended by what could not be stored, it
+    returns where, and why."""
+    from hnefi.engine.compile import cache
     from hnefi.engine.warmup import warm_portion
 
-    with LOCK.lent():
-        warm_portion(portion)
-    return progress.unkept()
-
-
-def _require_kept(unkept: set[str]) -> None:
-    """NotKept if there is a reason among those of the processes: a disk that filled up meanwhile."""
-    if reasons := "; ".join(sorted(unkept - {""})):
-        raise NotKept(f"{reasons}: what was stored is kept, the same command continues")
+    try:
+        with cache.LOCK.lent(), cache.storing_all():
+            warm_portion(portion)
+    except cache.NotStored as error:
+        return str(error)
+    return ""
 
 
 def show() -> None:

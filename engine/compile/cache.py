@@ -75,8 +75,10 @@ tell_unkept = _Notice()
 
 
 def _cannot_keep(place: Path | None, error: OSError | str) -> None:
-    """Report on standard error, and to listeners of the compilation's progress."""
+    """Report on standard error, and to listeners of the compilation's progress; or `NotStored`."""
     unkept = _unkept(place, error)
+    if _storing_all:
+        raise NotStored(unkept)
     progress.cannot_keep(unkept)
     tell_unkept(unkept)
 
@@ -209,6 +211,24 @@ def loading_only() -> Iterator[None]:
 def only_loading() -> bool:
     """Whether compiling is forbidden now."""
     return _only_loading > 0
+
+
+class NotStored(Exception):
+    """Something could not be stored that should be; the message is `Progress.unkept`."""
+
+
+_storing_all = 0
+
+
+@contextlib.contextmanager
+def storing_all() -> Iterator[None]:
+    """Within the block, raise `NotStored` instead of going on without storing what is compiled."""
+    global _storing_all  # noqa: PLW0603 - as above
+    _storing_all += 1
+    try:
+        yield
+    finally:
+        _storing_all -= 1
 
 
 # Cached files

@@ -165,11 +165,6 @@ def cannot_keep(unkept: str) -> None:
         _state.unkept = unkept
 
 
-def unkept() -> str:
-    """Where something that this process compiled could not be stored, and why; empty if all of it was."""
-    return _state.unkept
-
-
 def begin(part: str) -> None:
     """`part` is being compiled from now on."""
     with _lock:

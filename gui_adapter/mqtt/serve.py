@@ -14,7 +14,7 @@ from hnefi.protocol.hosts import journal, trace
 from hnefi.protocol.hosts.argument_types import number, setting, whole
 from hnefi.protocol.hosts.broker import topics
 from hnefi.protocol.hosts.broker.flags import GUEST, access, add_connection
-from hnefi.protocol.hosts.engine_flags import check_options
+from hnefi.protocol.hosts.engine_flags import check_options, check_playing
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, OURS_FAILED
 from hnefi.protocol.hosts.shutdown import Asked
 
@@ -49,6 +49,7 @@ def main(argv: list[str], verb: str = "serve") -> int:
         options.error(str(error))
     journal.check_flags(options, arguments)
     if not arguments.engine:
+        check_playing(options, arguments)
         check_options(options, arguments)
     logging.basicConfig(
         stream=sys.stderr,
@@ -63,6 +64,7 @@ def main(argv: list[str], verb: str = "serve") -> int:
 
 def _parser(verb: str) -> argparse.ArgumentParser:
     positive, seconds = whole(1, 999_999), number(0.001, 10_000_000, "seconds")
+    port = whole(1, 65_535, "a port")
     options = parser(
         verb,
         "Runs engines behind an MQTT broker: every program that may publish and subscribe there can play, analyse\n"
@@ -74,18 +76,18 @@ def _parser(verb: str) -> argparse.ArgumentParser:
     options.add_argument(
         "--broker",
         default="auto",
-        metavar="auto|URL",
-        help="auto: HNEFI_BROKER, else Mosquitto as a child process, else the embedded broker",
+        metavar="auto|mosquitto|amqtt|URL",
+        help="auto: HNEFI_BROKER, else Mosquitto as a child process, else amqtt, a broker within this process",
     )
     options.add_argument(
         "--port",
-        type=positive,
+        type=port,
         help="port of a broker that is started here (default 1883, or the next free one)",
     )
     options.add_argument(
         "--ws-port",
         metavar="PORT",
-        type=positive,
+        type=port,
         default=0,
         help="that broker's port for WebSockets (default none)",
     )
@@ -267,7 +269,7 @@ async def _serve(
             outcome.failure = str(refused)
     except EngineError as error:
         print(f"hnefi mqtt serve: {error}", file=sys.stderr)
-        return OURS_FAILED
+        return FAULTS if arguments.engine else OURS_FAILED
     finally:
         await broker.close()
     if outcome.failure:

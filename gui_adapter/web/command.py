@@ -20,7 +20,7 @@ from hnefi.protocol.hosts import journal, trace
 from hnefi.protocol.hosts.adapter import refuse_idle
 from hnefi.protocol.hosts.argument_types import number, setting, whole
 from hnefi.protocol.hosts.broker.flags import access, add_connection
-from hnefi.protocol.hosts.engine_flags import check_options
+from hnefi.protocol.hosts.engine_flags import check_options, check_playing
 from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, USAGE
 
 from .addresses import Network, network
@@ -180,21 +180,7 @@ def _check(options: Parser, arguments: argparse.Namespace) -> str:
         address = ipaddress.ip_address(arguments.bind)
     except ValueError:
         options.error(f"--bind {shorten(arguments.bind)}: expected an address such as 0.0.0.0")
-    if arguments.variant:
-        from hnefi.engine.games import find
-        from hnefi.engine.games.base_variant import VariantError
-
-        try:
-            arguments.variant = find(arguments.variant).name
-        except VariantError as error:
-            options.error(f"--variant: {error}")
-    if arguments.player:
-        from hnefi.players import PlayerError, load
-
-        try:
-            load(arguments.player)
-        except PlayerError as error:
-            options.error(f"--player: {error}")
+    check_playing(options, arguments)
     check_options(options, arguments)
     journal.check_flags(options, arguments)
     for folder in arguments.arena:

@@ -43,6 +43,25 @@ def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace,
         arguments.engine = _words(options, arguments, variant)
 
 
+def check_playing(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """End the program with a sentence if there is no such --variant or --player; a variant gets its own name."""
+    if arguments.variant:
+        from hnefi.engine.games import find
+        from hnefi.engine.games.base_variant import VariantError
+
+        try:
+            arguments.variant = find(arguments.variant).name
+        except VariantError as error:
+            options.error(f"--variant: {error}")
+    if arguments.player:
+        from hnefi.players import PlayerError, load
+
+        try:
+            load(arguments.player)
+        except PlayerError as error:
+            options.error(f"--player: {error}")
+
+
 def check_options(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     """End the program with a sentence where our own engine does not take an option: a game would find out too late."""
     from hnefi.engine.options import find

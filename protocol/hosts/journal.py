@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from hnefi.engine import squares as board
 from hnefi.engine.moves_text import MoveTextError, parse_move_word
@@ -33,6 +33,8 @@ from hnefi.engine.records.text import RecordError, Stream
 from hnefi.engine.regular import home_folder, open_regular
 from hnefi.engine.sides import Outcome, Reason, Side
 from hnefi.engine.wording import shorten
+
+from .exit_codes import STORAGE, UNWRITABLE
 
 START: Final = b'{"game": "'
 """How every line begins."""
@@ -71,13 +73,20 @@ def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace)
         reason = "not a folder"
     except OSError as error:
         reason = error.strerror or str(error)
+        if error.errno in UNWRITABLE - {errno.ENOTDIR}:
+            _unwritable(options, folder, reason)
     else:
         if os.access(folder, os.W_OK | os.X_OK):
             return
-        reason = os.strerror(errno.EACCES)
+        _unwritable(options, folder, os.strerror(errno.EACCES))
     options.error(
         f"--record-dir {shorten(str(folder))}: {reason}: expected a folder, or a name for a new one"
     )
+
+
+def _unwritable(options: argparse.ArgumentParser, folder: Path, reason: str) -> NoReturn:
+    where = f"--record-dir {shorten(str(folder))}: {reason}"
+    options.exit(STORAGE, f"{options.prog}: error: {where}: expected a folder that can be written\n")
 
 
 def chosen_folder(arguments: argparse.Namespace) -> Path | None:

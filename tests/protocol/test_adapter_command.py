@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import io
 import logging
 import os
@@ -315,4 +316,36 @@ def test_what_would_fail_later_is_refused(
     with pytest.raises(SystemExit) as ended:
         command.main([*words, *flags])
     assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--player", "nobody"], "--player: no player 'nobody'"),
+        (["--variant", "nowhere"], "--variant: 'nowhere': expected the name of a variant"),
+        (["--port", "65536"], "--port: '65536': expected a port from 1 to 65535"),
+        (["--ws-port", "65536"], "--ws-port: '65536': expected a port from 1 to 65535"),
+    ],
+)
+def test_a_service_that_nobody_could_use_does_not_begin(
+    flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        import_module("hnefi.gui_adapter.mqtt.serve").main(["--broker", "mqtt://[::1]:1", *flags])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_place_for_games_that_cannot_be_written_is_a_matter_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "mkdir", read_only)
+    with pytest.raises(SystemExit) as ended:
+        import_module("hnefi.gui_adapter.mqtt.serve").main(["--record-dir", str(tmp_path / "games")])
+    assert ended.value.code == 4
+    said = f"--record-dir {str(tmp_path / 'games')!r}: Read-only file system: expected a folder that can be written"
     assert said in capsys.readouterr().err

@@ -18,7 +18,7 @@ import pytest
 
 from hnefi.engine import warmup as engine_warmup
 from hnefi.engine.about import VERSION
-from hnefi.engine.compile import cache, progress
+from hnefi.engine.compile import cache
 from hnefi.engine.games import names
 from hnefi.engine.games.tafl.variant import find
 from hnefi.protocol import fork_client
@@ -242,6 +242,47 @@ def test_a_file_where_a_folder_is_needed(words: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize(
+    "words",
+    [
+        "variants",
+        "play --variant brandubh",
+        "play --help",
+        "evolve es --help",
+        "web --port 0",
+        "mqtt broker --port PORT",
+    ],
+)
+def test_output_on_a_full_disk_is_a_sentence(words: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*HNEFI, *words.replace("PORT", port).split()],
+            input="board\n",
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+    assert done.returncode == 4, done.stderr
+    command = words.split(maxsplit=1)[0]
+    assert f"hnefi {command}: No space left on device: expected a place that can be written\n" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.process
+def test_an_engine_that_fails_before_any_game_is_another_s_fault(tmp_path: Path) -> None:
+    engines = ("--engine", "cmd=false", "--engine", "player=random-blind")
+    done = hnefi("arena", *engines, "--variant", "brandubh", "--pairs", "1", "--out", str(tmp_path / "cup"))
+    assert done.returncode == 3, done.stderr
+    assert "false has ended: exit status 1" in done.stderr
+
+
+@pytest.mark.process
 def test_warmup_refuses_to_compile_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "file"
     file.touch()
@@ -279,14 +320,13 @@ def test_warmup_says_that_the_disk_is_full_by_now(
     monkeypatch.setattr(engine_warmup, "warm", compiled)
     monkeypatch.setattr(engine_warmup, "warm_portion", compiled)
     monkeypatch.setattr(workers, "carried_out", at_once)
-    monkeypatch.setattr(progress._state, "unkept", "")
     assert call(capsys, "warmup", "--jobs", jobs)[0] == 0
     monkeypatch.setattr(cache, "_write", full)
-    monkeypatch.setattr(cache.tell_unkept, "said", True)
     status, out, err = call(capsys, "warmup", "--jobs", jobs)
     assert (status, out) == (4, "")
     assert (
-        f"cannot be stored in {tmp_path / 'hnefi'} (No space left on device): what was stored is kept" in err
+        f"cannot be stored in {tmp_path / 'hnefi'} (No space left on device): what was stored before is kept"
+        in err
     )
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from hnefi.engine.wording import nearest, shorten
 from hnefi.protocol import orphans
 from hnefi.protocol.flags import Parser
-from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
+from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, STORAGE, USAGE
 
 from . import option_reader, resolve
-from .options import Config, ConfigError, Document, Option
+from .options import Config, ConfigError, Document, EnginesFailed, Option
 
 if TYPE_CHECKING:
     from ..common.interrupts import Caught
@@ -177,7 +177,7 @@ def _guarded(action: Callable[[], int]) -> int:
         if _leaving():
             return INTERRUPTED
         print(f"hnefi arena: error: {error}", file=sys.stderr)
-        return USAGE
+        return FAULTS if isinstance(error, EnginesFailed) else USAGE
     except Exception as error:
         from .store import StorageFailed, StoreError
 

@@ -246,6 +246,8 @@ class Checked:
     proto: str = ""
     options: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    failed: bool = False
+    """Whether a program that is not ours ended or fell silent, rather than refused what it was asked."""
 
 
 async def preflight(specs: Iterable[EngineSpec], variants: Iterable[str]) -> list[Checked]:
@@ -270,13 +272,15 @@ async def _check(spec: EngineSpec, variants: tuple[str, ...]) -> Checked:
     plain = replace(spec, options=(), ready=max(spec.ready, COMPILING) if spec.player else spec.ready)
     try:
         engine = await start(plain, on_compiling=compiling.report, variant=next(iter(variants), ""))
-    except (EngineError, ValueError) as error:
+    except ValueError as error:
         return Checked(problems=(f"{spec.name}: {error}",))
+    except EngineError as error:
+        return Checked(problems=(f"{spec.name}: {error}",), failed=not spec.player)
     steps: list[Callable[[], Awaitable[object]]] = [
         partial(_set_option, engine, name, value) for name, value in spec.options
     ]
     steps += [partial(set_variant, engine, variant) for variant in variants]
-    problems = []
+    problems, failed = [], False
     try:
         for step in (*steps, engine.is_ready):
             try:
@@ -285,7 +289,8 @@ async def _check(spec: EngineSpec, variants: tuple[str, ...]) -> Checked:
                 problems.append(f"{spec.name}: {error}")
     except EngineError as error:
         problems.append(f"{spec.name}: {error}")
+        failed = not spec.player
     finally:
         await engine.quit(spec.quit)
     options = tuple(option.name for option in engine.options.values())
-    return Checked(engine.name, engine.proto, options, tuple(problems))
+    return Checked(engine.name, engine.proto, options, tuple(problems), failed)

@@ -273,6 +273,10 @@ class ConfigError(ValueError):
     """A configuration that cannot be used: names where it was said, the key, the value and what was expected."""
 
 
+class EnginesFailed(ConfigError):
+    """Engines that are not ours ended, or did not answer, before any game: no fault of the configuration."""
+
+
 # The table
 
 

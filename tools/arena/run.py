@@ -22,7 +22,7 @@ from hnefi.engine.wording import shorten
 
 from . import openings, option_reader, resolve, schedule
 from .adjudication import adjudication
-from .options import Config, ConfigError, Document
+from .options import Config, ConfigError, Document, EnginesFailed
 from .progress import Progress
 from .schedule import Schedule
 from .store import (
@@ -94,7 +94,8 @@ def check_engines(config: Config, specs: Sequence[EngineSpec]) -> tuple[Config, 
     checked = asyncio.run(preflight(specs, schedule.variants(config)))
     problems = [problem for one in checked for problem in one.problems]
     if problems:
-        raise ConfigError("\n".join(dict.fromkeys(problems)))
+        kind = EnginesFailed if any(one.failed for one in checked) else ConfigError
+        raise kind("\n".join(dict.fromkeys(problems)))
     ids = tuple(one.name for one in checked)
     return resolve.named(config, ids), ids
 

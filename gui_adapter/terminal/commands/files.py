@@ -78,7 +78,8 @@ async def take_up(c: Controller, loaded: saving.Loaded, said: str) -> Reply:
     """Take up a recorded game, with its players if the record says so."""
     session = c.session
     doubt = await session.take_up(loaded.record, loaded.variant)
-    lines = [f"{said} ({loaded.variant.name}, {session.game.at.ply} plies)", *doubt]
+    plies = session.game.at.ply
+    lines = [f"{said} ({loaded.variant.name}, {plies} {'ply' if plies == 1 else 'plies'})", *doubt]
     if loaded.more:
         lines.append("The file has more games: `load FILE N` loads the N-th.")
     lines += _players(c, loaded)
