@@ -90,7 +90,7 @@ def far(case: Far, kind: str, folder: Path) -> str:
             process.send_signal(signal.SIGTERM)
             wait_until(over, WAIT)
         errors = process.communicate()[1].decode()
-        assert process.returncode in allowed, errors
+        assert process.returncode in allowed, (process.returncode, errors)
         assert most < ROOM, most
         _inspect(errors, folder)
         expect_nobody(mark)
