@@ -157,6 +157,8 @@ class ForkServer:
         self.waiting.unregister(fork.lifeline)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(fork.pid, signal.SIGKILL)
+        # One that has just begun may have no group of its own yet.
+        os.kill(fork.pid, signal.SIGKILL)
         # It may hang in the kernel, and nobody else should wait for it.
         fork.handle = os.pidfd_open(fork.pid)
         self.waiting.register(fork.handle, selectors.EVENT_READ, lambda: self._reap(fork))

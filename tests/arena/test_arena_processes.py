@@ -310,7 +310,8 @@ def test_nothing_is_half_created(
         (["--pairs", "9"], "file has 8 distinct openings of 'brandubh': expected 9"),
     ]
     for words, message in bad:
-        assert command.main([*small, "--out", str(tmp_path / "run"), *words]) == exit_codes.USAGE
+        status = exit_codes.FAULTS if message == "did not" else exit_codes.USAGE
+        assert command.main([*small, "--out", str(tmp_path / "run"), *words]) == status
         assert message in capsys.readouterr().err
         assert list(tmp_path.iterdir()) == []
 

@@ -512,7 +512,7 @@ def children(parent: int) -> list[int]:
         (["--broker", "http://x"], 2, "expected mqtt://"),
         (["--sessions", "0"], 2, "expected a whole number from 1 to 999999"),
         (["--option", "Hash"], 2, "expected NAME=VALUE"),
-        (["--engine", "/nowhere/engine", "--broker", "mqtt://127.0.0.1:{port}"], 4, "/nowhere/engine"),
+        (["--engine", "/nowhere/engine", "--broker", "mqtt://127.0.0.1:{port}"], 3, "/nowhere/engine"),
         (["--password-file", "/nowhere/file", "--broker", "mqtt://127.0.0.1:{port}"], 2, "/nowhere/file"),
     ],
 )

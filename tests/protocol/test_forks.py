@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import selectors
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,7 +22,7 @@ from hnefi.engine.search.types import Limits
 from hnefi.protocol import fork_client
 from hnefi.protocol.client import Engine, EngineCrashed, own_command
 from hnefi.protocol.fork_client import Forks, forking
-from hnefi.protocol.fork_server import NEWS
+from hnefi.protocol.fork_server import NEWS, Fork, ForkServer
 from hnefi.protocol.process import Exit, Listener, Process
 
 pytestmark = [
@@ -285,3 +287,23 @@ asyncio.run(main())
         assert len(process.stdout.readline().split()) == 3
         process.kill()
     expect_nobody(mark)
+
+
+def test_a_fork_without_a_group_of_its_own_is_ended_as_well() -> None:
+    """Its client goes between the fork and its first step; it waited for ever, and so did whoever read its output."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with (
+        ours,
+        subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=subprocess.PIPE) as child,
+    ):
+        server = ForkServer(ours, (0, 0))
+        with server.waiting:
+            fork = Fork(child.pid, ours)
+            server.waiting.register(ours, selectors.EVENT_READ)
+            theirs.close()
+            server._released(fork)
+            try:
+                assert child.wait(PROMPTLY) == -signal.SIGKILL
+            finally:
+                child.kill()
+                os.close(fork.handle)
