@@ -23,7 +23,7 @@ def main(argv: list[str]) -> int:
     """Compile or load the kernels of play and say how long it took, or look after the folder of machine code."""
     options = parser(
         "warmup",
-        "Compiles every kernel into the cache. Engines also compile what they need by themselves; several that start "
+        "Compiles kernels into the cache. Engines also compile what they need by themselves; several that start "
         "on an empty cache at the same time share the work. This command compiles what playing, analysing and "
         "counting need in every game; solving, proving and learning compile their own kernels at their first use.",
         ["", "--quiet", "--jobs 1", "--show", "--repair", "--own"],

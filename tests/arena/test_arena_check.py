@@ -369,9 +369,7 @@ def test_options_behind_the_engine_are_the_engine_s(capsys: pytest.CaptureFixtur
 
 @pytest.mark.process
 def test_a_whole_command_line_may_be_one_word(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["--only", "greeting", "--proto", "uci", shlex.join(HEX[:1]) + " " + shlex.join(HEX[1:])]) == 0
-    )
+    assert main(["--only", "greeting", "--proto", "uci", shlex.join(HEX)]) == 0
     assert "hex_engine.py: 1 step\n" in capsys.readouterr().out
 
 

@@ -301,16 +301,24 @@ def test_nothing_is_half_created(
     tmp_path: Path, small: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake = Path(__file__).parents[1] / "support" / "fake_engine.py"
+    usage, failed = exit_codes.USAGE, exit_codes.FAULTS
     bad = [
-        (["--each", "option.Seed=-1"], "option Seed value '-1'"),
-        (["--engine", "player=default,option.MultiPV=0"], "option MultiPV '0'"),
-        (["--engine", f"cmd={sys.executable},args=-I -S {fake} no-greeting,start=0.3"], "did not"),
-        (["--engine", f"cmd={sys.executable},args=-I -S {fake},option.Hash=99"], "Hash"),
-        (["--openings-source", "file", "--openings-file", str(tmp_path / "none")], "none: No such file"),
-        (["--pairs", "9"], "file has 8 distinct openings of 'brandubh': expected 9"),
+        (["--each", "option.Seed=-1"], "option Seed value '-1'", usage),
+        (["--engine", "player=default,option.MultiPV=0"], "option MultiPV '0'", usage),
+        (
+            ["--engine", f"cmd={sys.executable},args=-I -S {fake} no-greeting,start=0.3"],
+            "did not",
+            failed,
+        ),
+        (["--engine", f"cmd={sys.executable},args=-I -S {fake},option.Hash=99"], "Hash", usage),
+        (
+            ["--openings-source", "file", "--openings-file", str(tmp_path / "none")],
+            "none: No such file",
+            usage,
+        ),
+        (["--pairs", "9"], "file has 8 distinct openings of 'brandubh': expected 9", usage),
     ]
-    for words, message in bad:
-        status = exit_codes.FAULTS if message == "did not" else exit_codes.USAGE
+    for words, message, status in bad:
         assert command.main([*small, "--out", str(tmp_path / "run"), *words]) == status
         assert message in capsys.readouterr().err
         assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ import pytest
 from mqtt_brokers import WAIT, free_port, require
 from mqtt_parts import until
 
-from hnefi.gui_adapter.mqtt import brokers
+from hnefi.gui_adapter.mqtt import brokers, embedded
 from hnefi.protocol.hosts.broker import topics
 from hnefi.protocol.hosts.broker.client import Access, Link, parse_url
 
@@ -63,6 +63,16 @@ async def stranger(way: Access) -> AsyncIterator[tuple[asyncio.StreamReader, asy
 @pytest.fixture(autouse=True)
 def _amqtt() -> None:
     require("amqtt")
+
+
+def test_filters_may_change_while_somebody_goes_through_them() -> None:
+    """A broker with rights waits for their answer at each filter."""
+    filters = embedded.Snapshots(one=1, two=2)
+    for name in filters:
+        filters[f"{name} more"] = 3
+    for name, number in filters.items():
+        assert filters.pop(name) == number
+    assert not filters
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["new", "returning"])

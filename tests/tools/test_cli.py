@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from mqtt_brokers import free_port
 
 from hnefi.engine import warmup as engine_warmup
 from hnefi.engine.about import VERSION
@@ -255,12 +256,9 @@ def test_a_file_where_a_folder_is_needed(words: str, tmp_path: Path) -> None:
     ],
 )
 def test_output_on_a_full_disk_is_a_sentence(words: str) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [*HNEFI, *words.replace("PORT", port).split()],
+            [*HNEFI, *words.replace("PORT", str(free_port())).split()],
             input="board\n",
             stdout=full,
             stderr=subprocess.PIPE,

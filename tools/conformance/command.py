@@ -195,10 +195,10 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
         engine = registry.find(arguments.engine)
         if engine is None and shutil.which(arguments.engine) is None:
             # A whole command line in quotes, as `--engine` takes it elsewhere.
-            arguments.engine, *more = shlex.split(arguments.engine) or [""]
+            arguments.engine, *more = registry.engine_of(arguments.engine).words
             arguments.arguments = [*more, *arguments.arguments]
     except ValueError as error:
-        options.error(f"{shorten(arguments.engine)}: {error}")
+        options.error(str(error))
     if engine is not None:
         if engine.variants and not arguments.variant:
             arguments.variant = engine.variants[0]
