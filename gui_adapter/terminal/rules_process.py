@@ -10,7 +10,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hnefi.engine.compile.progress import Progress
@@ -27,6 +27,16 @@ Traffic = Callable[[float, str, bytes], None]
 
 class IllegalPosition(ValueError):
     """A start or moves that the rules reject; the text is their sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a position is worth before any search, all in centipawns for the side `a`: `by` names the evaluator, if it
+    says so; the last of `terms` is `total`; `pieces`, such as `Kf6`, are those that matter most to a network."""
+
+    by: str
+    terms: list[tuple[str, int]]
+    pieces: list[tuple[str, int]]
 
 
 class RulesProcess:
@@ -78,14 +88,19 @@ class RulesProcess:
                 return line.removeprefix(f"info string error play {move}: ")
         return ""
 
-    async def evaluation(self, position: PositionSpec) -> list[tuple[str, int]]:
-        """The terms of the hand-written evaluation in centipawns for the side `a`; the last is `total`."""
+    async def evaluation(self, position: PositionSpec) -> Evaluation:
+        """What the engine's own evaluation says about a position."""
         (answer,) = await self._about(position, "eval")
-        return [
-            (words[3], int(words[5]))
-            for words in (line.split() for line in answer)
-            if words[:3] == ["info", "string", "eval"] and len(words) > 5
-        ]
+        by, terms, pieces = "", [], []
+        for line in answer:
+            match line.split():
+                case ["info", "string", "eval", term, "a", value, *_]:
+                    terms.append((term, int(value)))
+                case ["info", "string", "evaluator", name, *_]:
+                    by = name
+                case ["info", "string", "network", "pieces", "a", *words]:
+                    pieces = [(words[i], int(words[i + 1])) for i in range(0, len(words), 2)]
+        return Evaluation(by, terms, pieces)
 
     async def solved(self, position: PositionSpec, path: str) -> list[list[str]]:
         """What the solved tables at `path` say: the words of the position's value, then of each move with its value,

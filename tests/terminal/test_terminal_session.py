@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,24 @@ def test_hint_evaluation_and_analysis(house: House) -> None:
         await person.plays("hint")
         await person.types("undo")
         assert person.view.thinking is None
+
+    house.talk(story)
+
+
+def test_an_evaluation_says_whose_it_is(house: House) -> None:
+    """By hand it has many terms; a network has one, and the men that matter most to it."""
+
+    async def story(person: Person) -> None:
+        first, *terms = (await person.types("eval")).lines
+        assert first == "Seen by the attackers, before any search (default-2026.3):"
+        assert [line.split()[0] for line in terms][:: len(terms) - 1] == ["material", "total"]
+        await person.types("new copenhagen")
+        first, network, total, without, *men = (await person.types("eval")).lines
+        assert first == "Seen by the attackers, before any search (net-copenhagen-2):"
+        assert network.split()[1] == total.split()[1]
+        assert without == "What the position would lose without these:"
+        assert all(re.fullmatch(r"  (attacker|defender) [a-k]\d+ +[+-]\d+\.\d\d", line) for line in men), men
+        assert len(men) == 8
 
     house.talk(story)
 

@@ -12,6 +12,7 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.assessment.remarks import SIGN
 
 from .. import opponents, panes
+from ..drawing import role
 from ..game import Node, owner
 from ..review import NODES, Review
 from ..theme import ASCII, glyphs
@@ -89,9 +90,16 @@ async def hint(c: Controller, _rest: str) -> Reply:
 async def evaluate(c: Controller, _rest: str) -> Reply:
     """The terms of the evaluation."""
     session = c.session
-    terms = await session.rules.evaluation(session.game.position)
-    lines = [f"  {term.replace('_', ' '):<12} {value / 100:+.2f}" for term, value in terms]
-    return Reply((f"Seen by the {session.side_word('a')}, before any search:", *lines))
+    found = await session.rules.evaluation(session.game.position)
+    lines = [f"  {term.replace('_', ' '):<12} {value / 100:+.2f}" for term, value in found.terms]
+    if found.pieces:
+        lines.append("What the position would lose without these:")
+    lines += [
+        f"  {role(piece[0])} {piece[1:]:<{11 - len(role(piece[0]))}} {value / 100:+.2f}"
+        for piece, value in found.pieces
+    ]
+    by = f" ({found.by})" if found.by else ""
+    return Reply((f"Seen by the {session.side_word('a')}, before any search{by}:", *lines))
 
 
 async def solved(c: Controller, rest: str) -> Reply:
