@@ -16,6 +16,7 @@ from . import catalogue, evaluators, games, options
 from .games.base_variant import AnyVariant
 from .games.tafl.fen import format_fen
 from .games.tafl.variant import Variant, VariantError
+from .search import skill
 from .search.types import Info, Limits, SearchResult, Settings
 from .search_thread import Job, Reporter, SearchThread
 from .session_options import PlayerLike, SessionError, SessionOptions, no_players
@@ -283,11 +284,14 @@ class Session:
         """Loads, or compiles, all that a search of the current game needs, by the algorithm and the kind of evaluator
         that are chosen; at once where that was done before.
         """
+        self._prepare(self.effective)
+        self._load_tables()
+
+    def _prepare(self, settings: Settings) -> None:
         if self._game is games:
             from .warmup import prepare
 
-            prepare(self._variant, self.effective)
-        self._load_tables()
+            prepare(self._variant, settings)
 
     @property
     def misfit(self) -> str | None:
@@ -308,6 +312,9 @@ class Session:
         self._demand_idle("go")
         position = self.position
         limits = self._complete(limits, position)
+        if limits.infinite:
+            # An analysis does not play down to a level, and may need another evaluator than the moves.
+            self._prepare(replace(self.effective, skill=skill.FULL))
         searcher = self._ready_searcher()
         searcher.begin()
         job = Job("go", limits)

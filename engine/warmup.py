@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 BARE = {"loaded": "zero", "policy": "uniform"}
 """Evaluators that are data and fit every game, one for each record that such evaluators have."""
 NET = "nnue"
-"""The kind of evaluators whose kernels are compiled when such a file is first named."""
+"""The record of efficiently updatable networks. Each fits its own rules: `default` is one in the variant that is played
+if nothing else is asked for."""
 SMALL = {name: game.small for name, game in catalogue.GAMES.items()}
 """A small variant of every game: kernels are compiled per game, not per variant."""
 
@@ -29,19 +30,19 @@ OTHERS = "others"
 """Counting, evaluating, and whole games in one kernel."""
 EVERYTHING = "everything"
 PORTIONS = {
-    "tafl alphabeta": 50.0,
+    "tafl alphabeta": 64.0,
     "tafl others": 25.0,
     **{f"{name} {EVERYTHING}": 25.0 for name in catalogue.GAMES if name != "tafl"},
     "tafl mcts": 18.0,
-    "tafl minimax": 16.0,
+    "tafl minimax": 12.5,
 }
 """All that can be compiled, in pieces for several processes, the longest first, and the seconds that each takes
 by itself. Finer ones would compile the same parts more often."""
 
 Kind = tuple[str, str, str]
 
-USUAL: dict[Kind, dict[str, float]] = {
-    ("tafl", "alphabeta", "default"): {
+SHARED = {
+    "tafl": {
         "set up": 7.4,
         "legal moves": 0.8,
         "victims": 0.3,
@@ -49,9 +50,12 @@ USUAL: dict[Kind, dict[str, float]] = {
         "lawful": 0.8,
         "occurrences": 0.1,
         "age history": 0.2,
-        "search root": 11.2,
-        "terms": 0.9,
-    },
+    }
+}
+"""Seconds that the parts take which every kind of a game needs, as `USUAL`."""
+USUAL: dict[Kind, dict[str, float]] = {
+    ("tafl", "alphabeta", NET): {"search root": 11.4, "value": 1.2},
+    ("tafl", "alphabeta", "default"): {"search root": 11.2, "terms": 0.9},
     ("tafl", "alphabeta", "loaded"): {"search root": 9.2, "tafl value": 0.8},
     ("tafl", "minimax", "default"): {"deepen": 3.5},
     ("tafl", "minimax", "loaded"): {"deepen": 2.5},
@@ -60,10 +64,10 @@ USUAL: dict[Kind, dict[str, float]] = {
     ("hex", "alphabeta", "default"): {"generate": 0.2, "make": 0.6, "search root": 4.7, "terms": 0.1},
     ("hexapawn", "alphabeta", "default"): {"set up": 0.5, "make": 0.2, "search root": 4.5, "terms": 0.1},
 }
-"""Seconds that the parts of each kind take, in their order, where this machine has not compiled them yet. Kinds that
-are left out take a few seconds."""
+"""Seconds that the other parts of each kind take, in their order, where this machine has not compiled them yet. Kinds
+that are left out take a few seconds."""
 
-USUAL_KIND: Kind = ("tafl", "alphabeta", "default")
+USUAL_KIND: Kind = ("tafl", "alphabeta", NET)
 """What a session needs that asks for nothing."""
 
 _prepared: set[Kind] = set()
@@ -75,11 +79,11 @@ def kind(variant: AnyVariant, settings: Settings) -> Kind:
     """What decides which machine code a session needs: game, algorithm, and whether the evaluator is written by hand
     ("default") or data: an efficiently updatable network ("nnue"), another network with a policy ("policy") or without
     one ("loaded")."""
-    from .evaluators import BY_HAND, record_kind
+    from .evaluators import record_kind
+    from .search import skill
 
-    if settings.evaluator in BY_HAND:
-        return variant.game, settings.algorithm, "default"
-    return variant.game, settings.algorithm, record_kind(settings.evaluator, variant)
+    evaluator = skill.evaluator(settings, variant)
+    return variant.game, settings.algorithm, record_kind(evaluator, variant)
 
 
 def prepare(variant: AnyVariant, settings: Settings | None = None) -> None:
@@ -101,21 +105,24 @@ def hear(tell: Callable[[Kind], None]) -> None:
     _hearers.append(tell)
 
 
+def example(needed: Kind) -> tuple[AnyVariant, Settings]:
+    """A variant and settings of this kind."""
+    from . import games
+    from .search.types import Settings
+
+    game, algorithm, evaluator = needed
+    variant = games.find(catalogue.DEFAULT if evaluator == NET else SMALL[game])
+    return variant, Settings(algorithm=algorithm, evaluator=BARE.get(evaluator, "default"))
+
+
 def load(needed: Kind = USUAL_KIND) -> bool:
     """Load what sessions of this kind need, if all of it is in the cache; nothing is compiled.
 
     Returns whether it was. Nothing is compiled before it is known what will be played.
     """
-    from . import games
-    from .search.types import Settings
-
-    game, algorithm, evaluator = needed
-    if evaluator == NET:
-        return False
-    settings = Settings(algorithm=algorithm, evaluator=BARE.get(evaluator, "default"))
     try:
         with cache.loading_only():
-            prepare(games.find(SMALL[game]), settings)
+            prepare(*example(needed))
     except cache.NotCompiled:
         return False
     return True
@@ -138,10 +145,15 @@ def warm_portion(portion: str) -> None:
     with cache.LOCK.session():
         for algorithm in ALGORITHMS:
             for evaluator in ("default", *BARE.values()):
+                # Nobody waits for what is seldom asked for: it is compiled then.
                 if evaluator == BARE["policy"] and algorithm != "mcts":
-                    continue  # alphabeta with such a network is compiled on demand
+                    continue
+                if (game, algorithm, evaluator) == ("tafl", "minimax", "default"):
+                    continue
                 if what in (algorithm, EVERYTHING):
                     prepare(variant, Settings(algorithm=algorithm, evaluator=evaluator))
+        if portion == "tafl alphabeta":
+            prepare(*example(USUAL_KIND))
         if what in (OTHERS, EVERYTHING):
             with _compiling((game, OTHERS, "")):
                 position = games.initial(variant)
@@ -154,6 +166,8 @@ def warm_portion(portion: str) -> None:
 def _compiling(needed: Kind) -> Iterator[None]:
     """Hold the lock while the block compiles, and report its progress."""
     parts = USUAL.get(needed, {})
+    if all(game != needed[0] for game, _, _ in _prepared):
+        parts = SHARED.get(needed[0], {}) | parts
     learned = cache.times()
     expected = {part: learned.get(f"{part}/{needed[0]}", seconds) for part, seconds in parts.items()}
     with cache.LOCK.session(), progress.plan(expected, needed):

@@ -60,7 +60,7 @@ KINDS: Final = frozenset(
     (game, algorithm, evaluator)
     for game in catalogue.GAMES
     for algorithm in warmup.ALGORITHMS
-    for evaluator in ("default", "loaded")
+    for evaluator in ("default", "loaded", *([warmup.NET] if game == "tafl" else []))
 )
 
 

@@ -183,17 +183,18 @@ def _measured(player: Player) -> dict[str, dict[str, Any]]:
 
 def provenance(player: Player) -> dict[str, Any]:
     """Where the player's evaluator comes from; ValueError if it is a file that cannot be read."""
-    from hnefi.engine.evaluators import BY_HAND
+    from hnefi.engine.evaluators import BY_HAND, NETWORKS, PICKING, is_file
 
-    if player.algorithm.startswith("random") or player.evaluator in BY_HAND:
+    if player.algorithm.startswith("random") or player.evaluator in (*PICKING, *BY_HAND):
         return {}
     from hnefi.engine.evaluators import network
 
-    if not player.evaluator.endswith(".safetensors"):
+    file = NETWORKS.get(player.evaluator, player.evaluator)
+    if not is_file(file):
         return {"source": network.parse(player.evaluator).module.SOURCE}
     from hnefi.engine.evaluators import files
 
-    evaluator = files.load(player.evaluator)
+    evaluator = files.load(file)
     return {
         "architecture": evaluator.network.text,
         "variant": evaluator.variant,

@@ -1,16 +1,18 @@
 """Evaluators: what a position is worth. The rest of the engine gets them here, by name or by file.
 
-`default` is written by hand, one file a game with its parameters' record, kernels and names of terms; `default-SET`
-is the same with an older set of weights, for players that were measured with it. The others are data: architectures
-without weights go by their names, all others are files (`files.py`) whose names end in `.safetensors`. Importing this
-module is cheap.
+`default` picks by the rules: a network where one ships that is stronger, elsewhere what is written by hand, one file a
+game with its parameters' record, kernels and names of terms. Its versioned name is for players that are measured with
+it. The others are data: networks that ship and architectures without weights go by their names, all others are files
+(`files.py`) whose names end in `.safetensors`. Importing this module is cheap.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 from importlib import import_module
 from math import exp
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..catalogue import GAMES
@@ -19,16 +21,25 @@ from ..games.base_variant import AnyVariant
 from ..score import MAX_EVAL
 
 if TYPE_CHECKING:
+    from ..games.tafl.variant import Variant
     from .files import Evaluator
 
 BARE = {"simple": ("tafl",), "uniform": tuple(GAMES), "zero": tuple(GAMES)}
 """Architectures that need no file, and the games they know."""
-NEWEST = "default-2026.3"
-"""The versioned name of `default` in tafl: it keeps these weights when newer ones come."""
-BY_HAND = {"default": "", NEWEST: "", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
+HAND = "default-2026.3"
+"""The newest weights of the evaluator that is written by hand."""
+BY_HAND = {HAND: "", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
 """Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`, or
 the newest set, which lies beside the folders."""
-NAMES = (*BY_HAND, *BARE)
+NETWORKS = {"net-copenhagen-2": str(Path(__file__).with_name("weights") / "net-copenhagen-2.safetensors")}
+"""Networks that ship with the engine, and their files."""
+PICKED = {"dac5c446d3806110804b848f11f9249316138525d6c8f9908f60c8d03d9d64f4": "net-copenhagen-2"}
+"""What `default` is, by the hash of the rules: a network that lost to `HAND` on neither side (MEASUREMENTS.md)."""
+NEWEST = "default-2026.4"
+"""The versioned name of `default`: it keeps its choice when other networks come."""
+PICKING = ("default", NEWEST)
+"""Names that pick an evaluator by the rules."""
+NAMES = (*PICKING, *BY_HAND, *NETWORKS, *BARE)
 SUFFIX = ".safetensors"
 KEPT = 16
 INFLUENCES = 8
@@ -62,10 +73,20 @@ def stamp(name: str) -> str:
     return name if known is None else f"{name} {known.sha256}"
 
 
+def resolve(name: str, variant: AnyVariant) -> str:
+    """The name of the evaluator that is meant by `name` for a variant: `default` picks one, others are themselves.
+
+    Where it picks a network, sieges are still evaluated by hand: `is_siege`.
+    """
+    return PICKED.get(variant.hash, HAND) if name in PICKING else name
+
+
 def misfit(name: str, variant: AnyVariant) -> str | None:
     """Why an evaluator cannot be used for a variant; None if it can."""
     try:
         # The module itself is not imported: this question must not load kernels.
+        if name in PICKING:
+            return None
         if name in BY_HAND:
             _demand_weights(name, variant)
         else:
@@ -77,23 +98,65 @@ def misfit(name: str, variant: AnyVariant) -> str | None:
 
 def knows_moves(name: str, variant: AnyVariant) -> bool:
     """Whether the evaluator `name` has a policy; ValueError if it is unknown or not for this variant."""
+    name = resolve(name, variant)
     return name not in BY_HAND and _loaded(name, variant).network.has_policy
 
 
 def record_kind(name: str, variant: AnyVariant) -> str:
-    """Which record of parameters an evaluator that is data has (`Network.record_kind`); ValueError as `knows_moves`."""
-    return _loaded(name, variant).network.record_kind
+    """Which record of parameters an evaluator has: "default" if it is written by hand, else that of its network
+    (`Network.record_kind`); ValueError as `knows_moves`."""
+    name = resolve(name, variant)
+    return "default" if name in BY_HAND else _loaded(name, variant).network.record_kind
 
 
 def parameters(name: str, variant: AnyVariant) -> Any:
     """The parameters of the evaluator `name` for a variant, in a one-element recarray; ValueError if unknown."""
-    if name in BY_HAND:
-        weights = BY_HAND[name]
-        module = _by_hand(name, variant)
+    picked = resolve(name, variant)
+    if picked in BY_HAND:
+        weights = BY_HAND[picked]
+        module = _by_hand(picked, variant)
         return module.parameters(variant, weights) if weights else module.parameters(variant)
     from .files import record
 
-    return record(_loaded(name, variant), variant)
+    made = record(_loaded(picked, variant), variant)
+    if name in PICKING:
+        made[0]["by_hand"] = parameters(HAND, variant)[0]
+    return made
+
+
+def is_siege(name: str, position: Position) -> bool:
+    """Whether searches of a position are to evaluate by hand, although `name` picks a network for its rules.
+
+    The defenders have few men left, and the king is shut off from the goals: the network does not know how to win then.
+    """
+    from ..games.tafl.variant import Variant
+
+    variant = position.variant
+    if name not in PICKING or resolve(name, variant) in BY_HAND or not isinstance(variant, Variant):
+        return False
+    from .tafl_weights import siege_weights_for
+
+    men = sum(letter.isupper() for _, letter in position.pieces()) - 1
+    if men > siege_weights_for(variant).get("men", -1):
+        return False
+    from .tafl_siege import is_shut_off
+
+    return is_shut_off(_squares(variant), position)
+
+
+@lru_cache(maxsize=16)
+def _squares(variant: Variant) -> Any:
+    """Parameters that are only asked where the king may go: making them takes longer than a search at a fast clock."""
+    return parameters(HAND, variant)[0]
+
+
+def attune(params: Any, name: str, position: Position) -> None:
+    """Let parameters of the evaluator `name` suit searches of a position: in a siege all is evaluated by hand.
+
+    The record stays the same, so that a search on a short clock needs neither another one nor other kernels.
+    """
+    if name in PICKING and resolve(name, position.variant) in NETWORKS:
+        params[0]["siege"] = is_siege(name, position)
 
 
 def terms(name: str, position: Position) -> list[tuple[str, int]]:
@@ -101,6 +164,7 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
 
     An evaluator that is no sum of named terms has one, `network`.
     """
+    name = _deciding(name, position)
     if name in BY_HAND:
         module = _by_hand(name, position.variant)
         params = parameters(name, position.variant)
@@ -118,14 +182,16 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
 
 
 def remarks(name: str, position: Position) -> list[str]:
-    """Information about the evaluation besides its terms: which weights the hand-written evaluator of tafl uses,
-    and for networks the output and the most influential pieces.
+    """Information about the evaluation besides its terms: whose weights a shipped evaluator of tafl uses, and for
+    networks the output and the most influential pieces.
 
     The influence of a piece is how much higher the value is, in centipawns for side `a`, than without it.
     """
+    name = _deciding(name, position)
     if name in BY_HAND:
         return _weights_taken(name, position.variant)
     evaluator = _loaded(name, position.variant)
+    taken = [f"evaluator {name} weights {evaluator.variant}"] if name in NETWORKS else []
     params, state = parameters(name, position.variant)[0], position.new_record()[0]
     if hasattr(evaluator.network.module, "terms") or not evaluator.arrays:
         return []
@@ -149,10 +215,15 @@ def remarks(name: str, position: Position) -> list[str]:
         influences.append((round((value - without) * scale), square_name(sq), letter))
     influences.sort(key=lambda found: (-abs(found[0]), found[1]))
     pieces = " ".join(f"{letter}{sq} {cp:+d}" for cp, sq, letter in influences[:INFLUENCES])
-    lines = [f"network {evaluator.network.text} a {said}"]
+    lines = [*taken, f"network {evaluator.network.text} a {said}"]
     if evaluator.network.has_policy and (best := _best_moves(params, position)):
         lines.append(f"network policy {best}")
     return [*lines, *([f"network pieces a {pieces}"] if pieces else [])]
+
+
+def _deciding(name: str, position: Position) -> str:
+    """The name of the evaluator that `name` stands for in a position: as `resolve`, but by hand in a siege."""
+    return HAND if is_siege(name, position) else resolve(name, position.variant)
 
 
 def _value_without(params: Any, position: Position, sq: int, letter: str) -> float:
@@ -193,8 +264,7 @@ def _weights_taken(name: str, variant: AnyVariant) -> list[str]:
 
     if not isinstance(variant, Variant):
         return []
-    versioned = NEWEST if name == "default" else name
-    return [f"evaluator {versioned} weights {file_for(variant, BY_HAND[name])}"]
+    return [f"evaluator {name} weights {file_for(variant, BY_HAND[name])}"]
 
 
 def _value(params: Any, state: Any) -> float:
@@ -223,8 +293,8 @@ def _loaded(name: str, variant: AnyVariant) -> Evaluator:
     """The evaluator behind a name that is not in `BY_HAND`; ValueError if it is unknown or not for this variant."""
     from . import files
 
-    if is_file(name):
-        evaluator = _files.get(name) or read(name, variant)
+    if is_file(path := NETWORKS.get(name, name)):
+        evaluator = _files.get(path) or read(path, variant)
         files.demand_rules(evaluator, variant, name)
         return evaluator
     if name not in BARE:

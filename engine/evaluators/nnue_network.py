@@ -5,7 +5,9 @@ nearest ancestor that has one and applies the moves and captures since. If none 
 up from scratch, which is cheap: a board has few pieces. Keys cover what stands on the board and nothing else, and every
 update is checked against them, so that an accumulator left over from another line, search or game is correct or unused.
 
-`networks/nnue.py` defines what is computed.
+`networks/nnue.py` defines what is computed. A record may hold the hand-written evaluator, too, which is asked instead
+while `siege` is set: for whole searches, not for single positions with few men. Attackers who valued such leaves by
+hand gave their own men away to get there.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from ..games.tafl.codes import (
 from ..games.tafl.state import TAFL
 from ..score import MAX_EVAL
 from ..squares import CELLS, ORIGIN, TARGET, squares
+from . import tafl
 from .networks import nnue
 from .networks.nnue import HEADS, MOST_UNITS
 
@@ -65,6 +68,8 @@ NNUE = np.dtype(
         ("sums", "i2", (PLIES * MOST_UNITS,)),
         ("added", "i8", (CELLS,)),  # scratch: where rows begin
         ("removed", "i8", (CELLS,)),
+        ("siege", "i8"),  # whether every position is evaluated by hand
+        ("by_hand", tafl.DEFAULT),
     ],
     align=True,
 )
@@ -251,6 +256,8 @@ def follow(p, s):
 @entry
 def value(p, s):
     """The value for the attackers, a logit."""
+    if p.siege:
+        return tafl.value(p.by_hand, s) / p.scale
     at = follow(p, s)
     head = np.int64(p.head[s.side, s.count[0] + s.count[1]])
     total = p.output_bias[head]
@@ -262,6 +269,8 @@ def value(p, s):
 @entry
 def evaluate(p, s):
     """The value for the side to move, in centipawns."""
+    if p.siege:
+        return tafl.evaluate(p.by_hand, s)
     x = value(p, s) * p.scale
     cp = np.int64(min(max(x, -float(MAX_EVAL)), float(MAX_EVAL)))
     return cp if s.side == 0 else -cp

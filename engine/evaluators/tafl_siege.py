@@ -10,6 +10,8 @@ Weights are set by hand, under `siege` in the files of `weights/`; a file withou
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..compile.bitboard import (
@@ -47,6 +49,25 @@ WEIGHT_NAMES = ("men", "level", "corners", *COUNT_NAMES)
 """The weights in a file: the most men that the king may have left; a constant; per corner that he could reach (`goals`
 of `tafl_features`); per unit of each count. All but `men` in sixteenths of a centipawn, for the attackers."""
 WEIGHTS = np.dtype([(name, "i8") for name in WEIGHT_NAMES])
+
+
+def is_shut_off(params: Any, position: Any) -> bool:
+    """Whether the king could reach no goal if the attackers never moved and his own men made way; `params` are those of
+    the hand-written evaluator for the position's rules."""
+    open_, goals = params["inside"].tolist(), params["goals"].tolist()
+    reached, added = [0] * len(open_), [0] * len(open_)
+    for sq, letter in position.pieces():
+        row, bit = sq // STRIDE + 2, 1 << sq % STRIDE
+        if letter == "K":
+            added[row] = bit
+        elif letter.islower():
+            open_[row] &= ~bit
+    while any(added):
+        reached = [old | new for old, new in zip(reached, added, strict=True)]
+        spread = [row << 1 | row >> 1 for row in reached]
+        beside = zip([0, *reached[:-1]], [*reached[1:], 0], spread, open_, reached, strict=True)
+        added = [(below | above | along) & free & ~old for below, above, along, free, old in beside]
+    return not any(row & goal for row, goal in zip(reached, goals, strict=True))
 
 
 @inline

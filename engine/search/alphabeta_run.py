@@ -185,7 +185,7 @@ class _AlphaBetaRun(Run):
         weak = (
             settings.skill < skill.FULL and self.weakness is not None and self.position.variant.game == "tafl"
         )
-        evaluator = skill.EVALUATOR if weak and settings.evaluator == "default" else ""
+        evaluator = skill.evaluator(settings, self.position.variant) if weak else ""
         parts = features.MEASURED if weak and settings.features == "default" else ""
         self.threads = memory.prepare(context, without, evaluator, parts)
         self.found: list[_Line] = []

@@ -149,8 +149,9 @@ class _TreeRun(Run):
         """
         state = self.position.new_record()[0]
         state["random"] = self.context.stream().getrandbits(64) + number or 1
-        params = evaluators.parameters(self.settings.evaluator, self.position.variant)[0]
-        return state, self.search_tree.threads[number][0], params
+        params = evaluators.parameters(self.settings.evaluator, self.position.variant)
+        evaluators.attune(params, self.settings.evaluator, self.position)
+        return state, self.search_tree.threads[number][0], params[0]
 
     def _help(self, state: Any, td: Any, params: Any) -> None:
         """Run a further thread in the same tree."""

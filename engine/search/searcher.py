@@ -89,6 +89,7 @@ class Searcher:
             self.params = evaluators.parameters(evaluator, position.variant)
         else:
             position.load(self.record)
+        evaluators.attune(self.params, evaluator, position)
         return self.record, self.params
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ..games.base_variant import AnyVariant
     from .types import Settings
 
 BEGINNER, LOWEST, FULL = 0.0, 1.0, 10.0
@@ -25,7 +26,8 @@ BEGINNER, LOWEST, FULL = 0.0, 1.0, 10.0
 _AT_RANDOM = 0.7
 """The share of its moves that the level for beginners plays at random."""
 EVALUATOR = "default-2026.1"
-"""What levels of tafl evaluate by instead of `default`: the weights with which `elo_table.py` was measured."""
+"""What levels of tafl evaluate by instead of `default`: by hand, with the weights with which `elo_table.py` was
+measured."""
 PER_MILLE = 1000
 LINES = 6
 """Moves among which the weakest levels choose."""
@@ -35,6 +37,12 @@ _WARMEST = 300.0
 _COLD = 9.0
 _APART = 20.0
 """Centipawns of temperature for which one line more is looked at."""
+
+
+def evaluator(settings: Settings, variant: AnyVariant) -> str:
+    """The name of what moves are chosen by: the evaluator of the settings, but `EVALUATOR` for `default` at levels."""
+    level = settings.skill < FULL and settings.algorithm == "alphabeta" and variant.game == "tafl"
+    return EVALUATOR if level and settings.evaluator == "default" else settings.evaluator
 
 
 @dataclass(frozen=True, slots=True)

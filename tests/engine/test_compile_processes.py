@@ -341,16 +341,18 @@ def test_loading_compiles_nothing(home: Path) -> None:
 def test_usual_parts_are_those_that_are_compiled() -> None:
     """The table behind the estimates names the parts that there are."""
     script = (
-        "from hnefi.engine import games, warmup\n"
+        "from hnefi.engine import warmup\n"
         "from hnefi.engine.compile import progress\n"
-        "from hnefi.engine.search.types import Settings\n"
         "seen = {}\n"
         "progress.loaded = progress.begin = lambda part: seen[kind].add(part)\n"
         "for kind in warmup.USUAL:\n"
         "    seen[kind] = set()\n"
-        "    evaluator = 'default' if kind[2] == 'default' else 'zero'\n"
-        "    warmup.prepare(games.find(warmup.SMALL[kind[0]]), Settings(algorithm=kind[1], evaluator=evaluator))\n"
-        "    extra = set(warmup.USUAL[kind]) - seen[kind]\n"
+        "    first = all(one[0] != kind[0] for one in seen if one != kind)\n"
+        "    variant, settings = warmup.example(kind)\n"
+        "    assert warmup.kind(variant, settings) == kind\n"
+        "    warmup.prepare(variant, settings)\n"
+        "    named = {**warmup.USUAL[kind], **(warmup.SHARED.get(kind[0], {}) if first else {})}\n"
+        "    extra = set(named) - seen[kind]\n"
         "    if extra: print(kind, extra)\n"
     )
     done = subprocess.run(

@@ -504,7 +504,7 @@ def test_a_refused_evaluator_leaves_the_old_one(good: Path) -> None:
         ("nowhere.safetensors", "nowhere.safetensors: No such file"),
         (
             "nobody",
-            "expected default, default-2026.3, default-2026.2, default-2026.1, simple, uniform, zero, a file",
+            f"expected {', '.join(evaluators.NAMES)}, a file",
         ),
     ):
         with pytest.raises(SessionError, match=re.escape(expected)):

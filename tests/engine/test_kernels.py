@@ -308,5 +308,5 @@ def test_the_next_process_compiles_nothing() -> None:
             [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
         )
         assert done.returncode == 0, done.stderr[-2000:]
-    # One specialisation for each game; of the search two, for its own evaluator and for files.
-    assert done.stdout == f"0 [{2 * len(GAMES)}, {len(GAMES)}, {len(GAMES)}, 1, 1]\n"
+    # One specialisation for each game; of the search two, for its own evaluator and for files, and one for networks.
+    assert done.stdout == f"0 [{2 * len(GAMES) + 1}, {len(GAMES)}, {len(GAMES)}, 1, 1]\n"

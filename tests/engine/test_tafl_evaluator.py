@@ -327,7 +327,7 @@ def test_a_siege_begins_with_the_last_men() -> None:
     open_ = "11/11/3t7/11/3T7/3TK6/{}/11/11/11/2t5t2 d"
     for rows, row, at_work in ((shut, "2T7T", False), (shut, "10T", True), (open_, "10T", False)):
         position = games.from_fen(game, rows.format(row))
-        assert (dict(evaluators.terms("default", position))["siege"] > 0) == at_work
+        assert (dict(evaluators.terms(evaluators.HAND, position))["siege"] > 0) == at_work
         assert dict(evaluators.terms("default-2026.2", position))["siege"] == 0
 
 
@@ -336,7 +336,7 @@ def test_posts_are_left_when_the_king_is_cut_off() -> None:
     game = games.find("copenhagen")
     rows = "2t5t2/1t7t1/t9t/11/1T9/11/11/11/t9t/1ttttt3t1/2tKt6 a"
     for fen, cut_off in ((rows, True), (rows.replace("2tKt6", "3Kt6"), False)):
-        found = dict(evaluators.terms("default", games.from_fen(game, fen)))
+        found = dict(evaluators.terms(evaluators.HAND, games.from_fen(game, fen)))
         assert (found["posts"] == 0) == cut_off
 
 
@@ -364,7 +364,7 @@ def test_a_shut_net_is_seen() -> None:
 
 def test_terms_have_names() -> None:
     position = wander("copenhagen", 1, 12)
-    found = evaluators.terms("default", position)
+    found = evaluators.terms(evaluators.HAND, position)
     assert [name for name, _ in found] == [*tafl.TERMS, "total"]
 
 
@@ -405,7 +405,7 @@ def test_every_set_of_weights_has_a_name() -> None:
     newest = evaluators.parameters(evaluators.NEWEST, game)
     assert newest.tobytes() == evaluators.parameters("default", game).tobytes()
     start = games.initial(games.find("fetlar"))
-    assert evaluators.remarks("default", start) == [f"evaluator {evaluators.NEWEST} weights copenhagen"]
+    assert evaluators.remarks("default", start) == [f"evaluator {evaluators.HAND} weights copenhagen"]
     assert evaluators.remarks("default-2026.1", start) == ["evaluator default-2026.1 weights copenhagen"]
     assert evaluators.remarks("default", games.initial(games.find("hex:4"))) == []
     said = evaluators.misfit("default-2026.1", games.find("hex:4"))

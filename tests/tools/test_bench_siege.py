@@ -69,6 +69,25 @@ def test_games_are_the_same_on_every_run_and_go_on_where_they_stopped(
     assert out.read_text() == lines[0] + changed + lines[2]
 
 
+def test_a_network_meets_the_positions_of_its_variant(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Only under its own rule for repetition. What is asked of others, or of none, is refused in a sentence."""
+    sieges = {one.variant: one for one in siege.read(siege.SHIPPED)}
+    path = tmp_path / "two.tsv"
+    siege.write(path, list(sieges.values()))
+    words = ("--suite", str(path), "--own-repetition", "--attackers", "net-copenhagen-2")
+    games = run(capsys, *words, "--variant", "copenhagen")
+    assert [game["id"] for game in games] == [sieges["copenhagen"].id]
+    for more, expected in (
+        ((), "expected an evaluator for fetlar"),
+        (("--variant", "brandubh"), "--variant 'brandubh': expected one of the suite: copenhagen, fetlar"),
+    ):
+        with pytest.raises(SystemExit):
+            bench.main(["siege", *words, *more])
+        assert expected in capsys.readouterr().err
+
+
 def test_a_repetition_wins_nothing_unless_the_variant_is_asked(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

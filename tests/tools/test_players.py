@@ -15,7 +15,7 @@ from random_games import positions
 
 from hnefi import players
 from hnefi.engine import evaluators, games
-from hnefi.engine.evaluators import files, network
+from hnefi.engine.evaluators import NETWORKS, files, network
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.search.types import Limits
 from hnefi.engine.selfplay import yardstick
@@ -145,13 +145,13 @@ def test_evolved_players_won_nine_of_ten_matches_at_every_depth(name: str) -> No
         assert met["won"] > 2 * met["lost"]
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in players.FOLDER.glob("net-*.safetensors")))
+@pytest.mark.parametrize("name", [name for name in players.names() if name.startswith("net-")])
 def test_shipped_nets_are_what_they_say(name: str) -> None:
     """For the rules as they are, known by their versioned names, and with kernels that agree with the slow form."""
     player = players.load(name)
     assert player.variant is not None
     variant = games.find(player.variant)
-    evaluator = files.load(players.FOLDER / f"{name}.safetensors", variant)
+    evaluator = files.load(NETWORKS.get(player.evaluator, player.evaluator), variant)
     assert evaluator.network.record_kind == "nnue"
     assert evaluator.document["name"] == name
     assert evaluator.document["trainer"]["name"] == "train"

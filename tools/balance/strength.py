@@ -60,7 +60,8 @@ class Strength:
     @property
     def scored(self) -> bool:
         """Whether its searches report values on the scale of the engine's own evaluation."""
-        return self.settings.algorithm == "alphabeta" and self.settings.evaluator in evaluators.BY_HAND
+        known = (*evaluators.PICKING, *evaluators.BY_HAND)
+        return self.settings.algorithm == "alphabeta" and self.settings.evaluator in known
 
     def misfit(self, variant: Variant) -> str | None:
         """Why this player cannot play a rule set; None if it can."""
@@ -68,9 +69,10 @@ class Strength:
 
     def borrows(self, variant: Variant) -> str | None:
         """The variant whose weights this player uses to judge `variant`; None if it uses weights of its own."""
-        if self.settings.evaluator not in evaluators.BY_HAND or self.settings.algorithm.startswith("random"):
+        name = evaluators.resolve(self.settings.evaluator, variant)
+        if name not in evaluators.BY_HAND or self.settings.algorithm.startswith("random"):
             return None
-        source = tafl_weights.file_for(variant, evaluators.BY_HAND[self.settings.evaluator])
+        source = tafl_weights.file_for(variant, evaluators.BY_HAND[name])
         return None if games.find(source).hash == variant.hash else source
 
     def milliseconds(self, size: int) -> float:
@@ -88,7 +90,7 @@ class Strength:
 def parse(word: str) -> Strength:
     """The player that a word names; BalanceError otherwise."""
     name, at, limit = word.partition("@")
-    bound = name in evaluators.BY_HAND and name not in players.names()
+    bound = name in (evaluators.NEWEST, *evaluators.BY_HAND) and name not in players.names()
     try:
         player = players.load("default" if bound else name)
     except players.PlayerError as error:

@@ -247,7 +247,7 @@ def main(argv: list[str]) -> int:
             "",
             "--nodes 20000 --defenders default-2026.1",
             "--few --out games.jsonl",
-            "--own-repetition",
+            "--own-repetition --variant copenhagen --attackers net-copenhagen-2",
             "find --help",
         ],
     )
@@ -271,6 +271,7 @@ def main(argv: list[str]) -> int:
         action="store_true",
         help="use the variant's own rule for repetition, instead of a draw",
     )
+    options.add_argument("--variant", metavar="V", help="only positions of this variant, as in the suite")
     which = options.add_mutually_exclusive_group()
     which.add_argument("--many", action="store_true", help=f"only positions with {MANY} attackers and more")
     which.add_argument("--few", action="store_true", help=f"only positions with fewer than {MANY}")
@@ -284,6 +285,13 @@ def main(argv: list[str]) -> int:
         sieges = read(arguments.suite)
     except SiegeError as error:
         options.error(str(error))
+    if arguments.variant is not None:
+        known = sorted({siege.variant for siege in sieges})
+        if arguments.variant not in known:
+            options.error(
+                f"--variant {shorten(arguments.variant)}: expected one of the suite: {', '.join(known)}"
+            )
+        sieges = [siege for siege in sieges if siege.variant == arguments.variant]
     if arguments.many or arguments.few:
         sieges = [siege for siege in sieges if (siege.attackers >= MANY) == arguments.many]
     variants = {name: find_tafl_variant(options, name) for name in {siege.variant for siege in sieges}}
@@ -317,11 +325,11 @@ def main(argv: list[str]) -> int:
     }
     if arguments.own_repetition:
         head["repetition"] = "own"
-    known = {} if arguments.out is None else _known(options.error, arguments.out, json.dumps(head))
+    played = {} if arguments.out is None else _known(options.error, arguments.out, json.dumps(head))
     games: list[Played] = []
     live, pace = Live(sys.stderr), Pace(len(sieges))
     for siege in sieges:
-        game = known.get(siege.id)
+        game = played.get(siege.id)
         if game is None:
             game = play(siege, variants[siege.variant], players, arguments.nodes, arguments.plies)
             if arguments.out is not None:
@@ -329,13 +337,13 @@ def main(argv: list[str]) -> int:
                     stream.write(json.dumps(asdict(game)) + "\n")
         games.append(game)
         won = sum(game.result == "won" for game in games)
-        pace.add(timed=siege.id not in known)
+        pace.add(timed=siege.id not in played)
         live.step(lambda: f"{won} of {pace.done} won, {pace.total} in all{pace.eta()}")  # noqa: B023 - shown at once
     live.close()
     goals = {siege.id: open_goals(siege, variants[siege.variant]) for siege in sieges}
     if arguments.json:
-        played = [{**asdict(game), "open_goals": goals[game.id]} for game in games]
-        print(json.dumps({**head, "games": played}, indent=2))
+        listed = [{**asdict(game), "open_goals": goals[game.id]} for game in games]
+        print(json.dumps({**head, "games": listed}, indent=2))
     else:
         print("\n".join(table(games, goals)))
     return 0

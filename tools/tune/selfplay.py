@@ -47,8 +47,8 @@ def play(variant: Variant, games: int, first: int, seed: int, nodes: tuple[int, 
 
     The same series and number give the same game, whatever else is played.
     """
-    searcher = Searcher(Settings(hash_mib=1))
-    params = evaluators.parameters("default", variant)[0]
+    searcher = Searcher(Settings(hash_mib=1, evaluator=evaluators.HAND))
+    params = evaluators.parameters(evaluators.HAND, variant)[0]
     rows: list[Any] = []
     for number in range(first, first + games):
         # Each game has its own random stream, so that an interrupted and continued series is the same series.

@@ -12,10 +12,9 @@ from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.assessment.remarks import SIGN
 
 from .. import opponents, panes
-from ..drawing import role
 from ..game import Node, owner
 from ..review import NODES, Review
-from ..theme import ASCII, glyphs
+from ..theme import ASCII, glyphs, role
 from ..values import Entry, Reply
 from ..watching import Watcher, WatchError
 from . import WordError, seconds, whole

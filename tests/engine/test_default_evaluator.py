@@ -1,0 +1,180 @@
+"""What `default` stands for: a network where one ships for the rules, else what is written by hand."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from hnefi.engine import bench, evaluators, games, warmup
+from hnefi.engine.evaluators import files, tafl
+from hnefi.engine.evaluators.tafl_siege import is_shut_off
+from hnefi.engine.games.tafl.variant import names
+from hnefi.engine.search import skill
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.types import Info, Limits, Settings
+from hnefi.engine.session import Session
+from hnefi.tools.bench.siege import SHIPPED, read
+
+PICKED = {"copenhagen": "net-copenhagen-2"}
+"""Shipped variants for which `default` is a network."""
+SECONDS = 300.0
+
+
+def lines(
+    settings: Settings, limits: Limits, position: Any = None, searcher: Searcher | None = None
+) -> list[Any]:
+    """What a search of a position, or of Copenhagen's start, reports, without times."""
+    infos: list[Info] = []
+    searcher = searcher or Searcher(settings)
+    searcher.begin()
+    searcher.search(position or games.initial(games.find("copenhagen")), limits, infos.append)
+    return [(info.depth, info.score, info.nodes, info.pv) for info in infos]
+
+
+def test_every_shipped_variant_has_the_evaluator_that_it_should() -> None:
+    for name in names():
+        expected = PICKED.get(name, evaluators.HAND)
+        for picking in evaluators.PICKING:
+            assert evaluators.resolve(picking, games.find(name)) == expected, name
+    assert set(evaluators.PICKED.values()) == set(PICKED.values()) <= set(evaluators.NETWORKS)
+    assert evaluators.resolve("default", games.find("hex:5")) == evaluators.HAND
+
+
+@pytest.mark.parametrize("name", evaluators.NETWORKS)
+def test_shipped_networks_are_for_the_rules_that_pick_them(name: str) -> None:
+    evaluator = files.peek(evaluators.NETWORKS[name])
+    assert evaluator.document["name"] == name
+    assert evaluators.PICKED[evaluator.rules_hash] == name
+    assert games.find(evaluator.variant).hash == evaluator.rules_hash
+
+
+def test_other_rules_on_the_same_board_are_evaluated_by_hand() -> None:
+    variant = games.find("copenhagen").with_switches(repetition="draw")
+    assert evaluators.resolve("default", variant) == evaluators.HAND
+    assert evaluators.misfit("default", variant) is None
+    assert "made for copenhagen" in str(evaluators.misfit("net-copenhagen-2", variant))
+    assert warmup.kind(variant, Settings()) == ("tafl", "alphabeta", "default")
+
+
+def test_default_searches_with_what_it_picks() -> None:
+    limits = Limits(depth=5)
+    default = lines(Settings(hash_mib=1), limits)
+    assert default == lines(Settings(hash_mib=1, evaluator="net-copenhagen-2"), limits)
+    assert default != lines(Settings(hash_mib=1, evaluator=evaluators.HAND), limits)
+
+
+def siege(men: str, side: str) -> Any:
+    """A position of Copenhagen with a king, two men and `men` against twelve attackers, or one fewer for an `!`."""
+    guards = "9t1" if men.endswith("!") else "1t7t1"
+    fen = f"2t5t2/{guards}/t9t/11/3T7/3TK6/{men.rstrip('!')}/11/t9t/1t7t1/2t5t2 {side}"
+    return games.from_fen(games.find("copenhagen"), fen)
+
+
+@pytest.mark.parametrize(("men", "by_hand"), [("3T3T3", False), ("3T7", True), ("11", True), ("3T7!", False)])
+@pytest.mark.parametrize("side", ["a", "d"])
+def test_a_siege_is_evaluated_by_hand(men: str, side: str, by_hand: bool) -> None:
+    """With three men left besides the king, or fewer, and no corner that he can reach: by searches and by `eval`."""
+    position = siege(men, side)
+    picked, other = [evaluators.HAND, "net-copenhagen-2"][:: 1 if by_hand else -1]
+    limits = Limits(depth=4)
+    default = lines(Settings(hash_mib=1), limits, position)
+    assert default == lines(Settings(hash_mib=1, evaluator=picked), limits, position)
+    assert default != lines(Settings(hash_mib=1, evaluator=other), limits, position)
+    for ask in (evaluators.terms, evaluators.remarks):
+        assert ask("default", position) == ask(picked, position) != ask(other, position)
+
+
+def test_a_search_becomes_a_siege_with_its_root_and_never_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One searcher for both, as in a game."""
+    limits, before, after = Limits(depth=4), siege("3T3T3", "a"), siege("3T7", "d")
+    searcher = Searcher(Settings(hash_mib=1))
+    for position in (before, after, before):
+        searcher.clear()
+        assert lines(Settings(hash_mib=1), limits, position, searcher) == lines(
+            Settings(hash_mib=1), limits, position
+        )
+    assert evaluators.is_siege("default", after)
+    assert not any(evaluators.is_siege(name, after) for name in ("net-copenhagen-2", evaluators.HAND))
+    monkeypatch.setattr(evaluators, "PICKED", {})
+    assert not evaluators.is_siege("default", after)
+
+
+@pytest.mark.parametrize("algorithm", ["minimax", "puct"])
+def test_other_algorithms_evaluate_sieges_by_hand_too(algorithm: str) -> None:
+    position, limits = siege("3T7", "a"), Limits(nodes=200) if algorithm == "puct" else Limits(depth=2)
+    values = {
+        name: lines(Settings(algorithm=algorithm, hash_mib=1, evaluator=name), limits, position)[-1][1]
+        for name in ("default", evaluators.HAND, "net-copenhagen-2")
+    }
+    assert values["default"] == values[evaluators.HAND] != values["net-copenhagen-2"]
+
+
+def test_a_king_is_shut_off_where_the_evaluator_sees_no_goal() -> None:
+    """Twins: one in Python, the other a kernel. From real sieges, and with an attacker taken away, or a man added."""
+    counts = [0, 0]
+    for one in read(SHIPPED):
+        variant = games.find(one.variant)
+        params = tafl.parameters(variant)[0]
+        board, rest = one.fen.split(maxsplit=1)
+        squares = re.sub(r"\d+", lambda found: "." * int(found[0]), board)
+        for changed in (squares, squares.replace("t", ".", 1), squares.replace("t", "T", 1)):
+            board = re.sub(r"\.+", lambda found: str(len(found[0])), changed)
+            position = games.from_fen(variant, f"{board} {rest}")
+            tafl.value(params, position.new_record()[0])
+            shut = is_shut_off(params, position)
+            assert shut == (int(params["features"]["goals"]) == 0), position.fen()
+            counts[shut] += 1
+    assert min(counts) > 50
+
+
+def test_levels_play_by_the_evaluator_that_they_were_measured_with() -> None:
+    limits = Limits(nodes=3000)
+    level = lines(Settings(hash_mib=1, skill=4), limits)
+    assert level == lines(Settings(hash_mib=1, skill=4, evaluator=skill.EVALUATOR), limits)
+    assert level != lines(Settings(hash_mib=1, skill=4, evaluator="net-copenhagen-2"), limits)
+
+
+def test_what_is_compiled_is_what_searches_need() -> None:
+    copenhagen, brandubh = games.find("copenhagen"), games.find("brandubh")
+    assert warmup.kind(copenhagen, Settings()) == ("tafl", "alphabeta", "nnue")
+    assert warmup.kind(copenhagen, Settings(skill=3)) == ("tafl", "alphabeta", "default")
+    assert warmup.kind(copenhagen, Settings(algorithm="mcts", skill=3)) == ("tafl", "mcts", "nnue")
+    assert warmup.kind(brandubh, Settings()) == ("tafl", "alphabeta", "default")
+    assert warmup.kind(games.find("hex:5"), Settings()) == ("hex", "alphabeta", "default")
+
+
+def test_an_analysis_at_a_low_level_prepares_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not play down to the level, so it needs the network that the level's moves do without."""
+    kinds: list[warmup.Kind] = []
+
+    def prepare(variant: Any, settings: Settings) -> None:
+        kinds.append(warmup.kind(variant, settings))
+
+    monkeypatch.setattr(warmup, "prepare", prepare)
+    session = Session()
+    session.set_option("SkillLevel", "3")
+    session.warm()
+    assert kinds == [("tafl", "alphabeta", "default")]
+    session.go(Limits(nodes=1))
+    assert session.wait(SECONDS)
+    assert kinds == [("tafl", "alphabeta", "default")]
+    session.go(Limits())
+    session.stop()
+    assert session.wait(SECONDS)
+    assert kinds[1:] == [("tafl", "alphabeta", "nnue")]
+
+
+def test_eval_says_what_was_picked() -> None:
+    session = Session()
+    assert session.remarks()[0] == "evaluator net-copenhagen-2 weights copenhagen"
+    assert session.evaluate()[0][0] == "network"
+    session.set_variant("brandubh")
+    assert session.remarks() == ["evaluator default-2026.3 weights brandubh"]
+
+
+def test_the_signature_does_not_depend_on_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = bench.bench(depth=3)[0]
+    monkeypatch.setattr(evaluators, "PICKED", {})
+    assert bench.bench(depth=3)[0] == before
