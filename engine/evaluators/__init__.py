@@ -9,7 +9,6 @@ it. The others are data: networks that ship and architectures without weights go
 from __future__ import annotations
 
 from collections import OrderedDict
-from functools import lru_cache
 from importlib import import_module
 from math import exp
 from pathlib import Path
@@ -21,7 +20,6 @@ from ..games.base_variant import AnyVariant
 from ..score import MAX_EVAL
 
 if TYPE_CHECKING:
-    from ..games.tafl.variant import Variant
     from .files import Evaluator
 
 BARE = {"simple": ("tafl",), "uniform": tuple(GAMES), "zero": tuple(GAMES)}
@@ -45,6 +43,8 @@ KEPT = 16
 INFLUENCES = 8
 
 _files: OrderedDict[str, Evaluator] = OrderedDict()
+_made: dict[str, Any] = {}
+"""Parameters of networks in `PICKED`, each of which fits one set of rules."""
 
 
 def is_file(name: str) -> bool:
@@ -116,12 +116,19 @@ def parameters(name: str, variant: AnyVariant) -> Any:
         weights = BY_HAND[picked]
         module = _by_hand(picked, variant)
         return module.parameters(variant, weights) if weights else module.parameters(variant)
+    if name in PICKING:
+        return _with_sieges(picked, variant).copy()
     from .files import record
 
-    made = record(_loaded(picked, variant), variant)
-    if name in PICKING:
-        made[0]["by_hand"] = parameters(HAND, variant)[0]
-    return made
+    return record(_loaded(picked, variant), variant)
+
+
+def _with_sieges(name: str, variant: AnyVariant) -> Any:
+    """The parameters of a network with those of the hand-written evaluator, for sieges: kept, as copies cost little."""
+    if name not in _made:
+        _made[name] = parameters(name, variant)
+        _made[name][0]["by_hand"] = parameters(HAND, variant)[0]
+    return _made[name]
 
 
 def is_siege(name: str, position: Position) -> bool:
@@ -141,13 +148,7 @@ def is_siege(name: str, position: Position) -> bool:
         return False
     from .tafl_siege import is_shut_off
 
-    return is_shut_off(_squares(variant), position)
-
-
-@lru_cache(maxsize=16)
-def _squares(variant: Variant) -> Any:
-    """Parameters that are only asked where the king may go: making them takes longer than a search at a fast clock."""
-    return parameters(HAND, variant)[0]
+    return is_shut_off(_with_sieges(resolve(name, variant), variant)[0]["by_hand"], position)
 
 
 def attune(params: Any, name: str, position: Position) -> None:
@@ -164,13 +165,13 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
 
     An evaluator that is no sum of named terms has one, `network`.
     """
-    name = _deciding(name, position)
-    if name in BY_HAND:
-        module = _by_hand(name, position.variant)
-        params = parameters(name, position.variant)
+    meant = _deciding(name, position)
+    if meant in BY_HAND:
+        module = _by_hand(meant, position.variant)
+        params = parameters(meant, position.variant)
         total = int(module.terms(params[0], position.new_record()[0]))
         return [*zip(module.TERMS, params[0]["terms"].tolist(), strict=True), ("total", total)]
-    evaluator = _loaded(name, position.variant)
+    evaluator = _loaded(meant, position.variant)
     params, state = parameters(name, position.variant)[0], position.new_record()[0]
     value, scale = _value(params, state), float(params["scale"])
     split = getattr(evaluator.network.module, "terms", None)
@@ -187,11 +188,11 @@ def remarks(name: str, position: Position) -> list[str]:
 
     The influence of a piece is how much higher the value is, in centipawns for side `a`, than without it.
     """
-    name = _deciding(name, position)
-    if name in BY_HAND:
-        return _weights_taken(name, position.variant)
-    evaluator = _loaded(name, position.variant)
-    taken = [f"evaluator {name} weights {evaluator.variant}"] if name in NETWORKS else []
+    meant = _deciding(name, position)
+    if meant in BY_HAND:
+        return _weights_taken(meant, position.variant)
+    evaluator = _loaded(meant, position.variant)
+    taken = [f"evaluator {meant} weights {evaluator.variant}"] if meant in NETWORKS else []
     params, state = parameters(name, position.variant)[0], position.new_record()[0]
     if hasattr(evaluator.network.module, "terms") or not evaluator.arrays:
         return []
