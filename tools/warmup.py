@@ -25,7 +25,7 @@ def main(argv: list[str]) -> int:
         "warmup",
         "Compiles kernels into the cache. Engines also compile what they need by themselves; several that start "
         "on an empty cache at the same time share the work. This command compiles what playing, analysing and "
-        "counting need in every game; solving, proving and learning compile their own kernels at their first use.",
+        "counting usually need in every game; the rest, such as solving and learning, is compiled at its first use.",
         ["", "--quiet", "--jobs 1", "--show", "--repair", "--own"],
     )
     options.add_argument("--quiet", action="store_true", help="say nothing")

@@ -6,8 +6,7 @@ up from scratch, which is cheap: a board has few pieces. Keys cover what stands 
 update is checked against them, so that an accumulator left over from another line, search or game is correct or unused.
 
 `networks/nnue.py` defines what is computed. A record may hold the hand-written evaluator, too, which is asked instead
-while `siege` is set: for whole searches, not for single positions with few men. Attackers who valued such leaves by
-hand gave their own men away to get there.
+while `siege` is set: for whole searches, so that all their values are on one scale.
 """
 
 from __future__ import annotations

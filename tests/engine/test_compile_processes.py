@@ -362,6 +362,25 @@ def test_usual_parts_are_those_that_are_compiled() -> None:
     assert sum(map(len, warmup.USUAL.values())) > 20
 
 
+def test_shared_parts_are_expected_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the first kind of a game; what another kind needs besides does not include them."""
+    plans: list[set[str]] = []
+
+    @contextlib.contextmanager
+    def plan(parts: dict[str, float], _: object) -> Iterator[None]:
+        plans.append(set(parts))
+        yield
+
+    monkeypatch.setattr(progress, "plan", plan)
+    other, asked = ("tafl", "alphabeta", "nnue"), ("tafl", "alphabeta", "default")
+    for prepared in (set(), {other}, {("hex", "alphabeta", "default")}):
+        monkeypatch.setattr(warmup, "_prepared", prepared)
+        with warmup._compiling(asked):
+            pass
+    own = set(warmup.USUAL[asked])
+    assert plans == [own | set(warmup.SHARED["tafl"]), own, own | set(warmup.SHARED["tafl"])]
+
+
 def test_portions_are_all_there_is_to_compile() -> None:
     algorithms = {*warmup.ALGORITHMS, warmup.OTHERS}
     for game in warmup.SMALL:

@@ -111,6 +111,19 @@ def test_other_algorithms_evaluate_sieges_by_hand_too(algorithm: str) -> None:
     assert values["default"] == values[evaluators.HAND] != values["net-copenhagen-2"]
 
 
+def test_every_thread_of_a_tree_search_evaluates_a_siege_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    attune = evaluators.attune
+
+    def told(params: Any, *about: Any) -> None:
+        attune(params, *about)
+        seen.append(int(params[0]["siege"]))
+
+    monkeypatch.setattr(evaluators, "attune", told)
+    lines(Settings(algorithm="puct", hash_mib=1, threads=3), Limits(nodes=100), siege("3T7", "a"))
+    assert seen == [1, 1, 1]
+
+
 def test_a_king_is_shut_off_where_the_evaluator_sees_no_goal() -> None:
     """Twins: one in Python, the other a kernel. From real sieges, and with an attacker taken away, or a man added."""
     counts = [0, 0]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hnefi.engine import games
+from hnefi.engine import evaluators, games
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.squares import move_name
 from hnefi.tools.balance import command, entrants, folder, playing, report, run, strength
@@ -76,7 +76,7 @@ def test_a_player_can_be_bound_to_a_set_of_weights_and_features() -> None:
     """Or the same command would give other figures with each version's weights."""
     bound, newest = strength.parse("default-2026.1@60"), strength.parse("default@60")
     assert (bound.settings.evaluator, bound.settings.features) == ("default-2026.1", "default-2026.1")
-    assert (newest.settings.evaluator, newest.settings.features) == ("default", "default")
+    assert (newest.settings.evaluator, newest.settings.features) == (evaluators.HAND, "default")
     assert bound.limits == newest.limits
     assert all(word.startswith(("random", "simple", "default-2026.1@")) for word in strength.DEFAULT)
 

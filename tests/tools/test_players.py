@@ -295,6 +295,7 @@ def test_one_player(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "P. Hingston" in text
     assert "rated by   ladder-2026.2, " in text
     assert "not measured" in shown(capsys, "default")
+    assert json.loads(shown(capsys, "net-copenhagen-2", "--json"))["provenance"]["architecture"] == "nnue:128"
     everything = json.loads(shown(capsys, "simple-d3", "--json"))
     assert everything["limits"] == {"depth": 3}
     assert "P. Hingston" in everything["provenance"]["source"]

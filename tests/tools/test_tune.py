@@ -31,6 +31,12 @@ def rows() -> Any:
     return selfplay.play(brandubh(), 30, 0, 7, NODES)
 
 
+def test_rules_whose_default_is_a_network_have_games_by_hand_too() -> None:
+    copenhagen = games.find("copenhagen")
+    assert isinstance(copenhagen, Variant)
+    assert len(selfplay.play(copenhagen, 1, 0, 7, NODES)) > 5
+
+
 @pytest.mark.slow
 def test_games_are_the_same_however_they_are_cut(rows: Any) -> None:
     later = selfplay.play(brandubh(), 10, 20, 7, NODES)

@@ -1,7 +1,7 @@
 """Players of a given strength: a shipped player or a player's file, with an optional limit after an `@`.
 
 simple               without a further limit
-default@1600         at most 1600 nodes a move
+default@1600         at most 1600 nodes a move; always with the evaluator that is written by hand
 default@d5           five plies
 default-2026.1@1600  the same search with a fixed set of weights and features, which later versions do not change
 """
@@ -60,8 +60,7 @@ class Strength:
     @property
     def scored(self) -> bool:
         """Whether its searches report values on the scale of the engine's own evaluation."""
-        known = (*evaluators.PICKING, *evaluators.BY_HAND)
-        return self.settings.algorithm == "alphabeta" and self.settings.evaluator in known
+        return self.settings.algorithm == "alphabeta" and self.settings.evaluator in evaluators.BY_HAND
 
     def misfit(self, variant: Variant) -> str | None:
         """Why this player cannot play a rule set; None if it can."""
@@ -69,10 +68,9 @@ class Strength:
 
     def borrows(self, variant: Variant) -> str | None:
         """The variant whose weights this player uses to judge `variant`; None if it uses weights of its own."""
-        name = evaluators.resolve(self.settings.evaluator, variant)
-        if name not in evaluators.BY_HAND or self.settings.algorithm.startswith("random"):
+        if self.settings.evaluator not in evaluators.BY_HAND or self.settings.algorithm.startswith("random"):
             return None
-        source = tafl_weights.file_for(variant, evaluators.BY_HAND[name])
+        source = tafl_weights.file_for(variant, evaluators.BY_HAND[self.settings.evaluator])
         return None if games.find(source).hash == variant.hash else source
 
     def milliseconds(self, size: int) -> float:
@@ -90,7 +88,7 @@ class Strength:
 def parse(word: str) -> Strength:
     """The player that a word names; BalanceError otherwise."""
     name, at, limit = word.partition("@")
-    bound = name in (evaluators.NEWEST, *evaluators.BY_HAND) and name not in players.names()
+    bound = name in evaluators.BY_HAND and name not in players.names()
     try:
         player = players.load("default" if bound else name)
     except players.PlayerError as error:
@@ -116,7 +114,9 @@ def parse(word: str) -> Strength:
         option = options.find(key)
         assert option is not None
         fields[option.setting] = _tables(word, text) if option.setting == "tables" else option.read(text)
-    fields = {"hash_mib": table, **fields, "algorithm": player.algorithm, "evaluator": player.evaluator}
+    # Rules are compared by one evaluator: `default` would judge some by a network, and a change of them by hand.
+    evaluator = evaluators.HAND if player.evaluator in evaluators.PICKING else player.evaluator
+    fields = {"hash_mib": table, **fields, "algorithm": player.algorithm, "evaluator": evaluator}
     if bound:
         fields |= {"evaluator": name, "features": name if name in features.groups(0) else "default"}
     return Strength(word, Settings(**fields), limits, player)
