@@ -22,7 +22,6 @@ from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
 
 from .game import Facts, PositionSpec, facts_of, read_legal
 
-LEVEL = "1"
 Traffic = Callable[[float, str, bytes], None]
 
 
@@ -150,9 +149,6 @@ class RulesProcess:
             self._loaded = None
         if self._loaded is not variant:
             await choose(self._engine, variant)
-            if "skilllevel" in self._engine.options:
-                # It never searches: the kernels of a level are those that the usual opponent needs as well.
-                await self._engine.set_option("SkillLevel", LEVEL)
             await self._engine.is_ready()
             self._loaded = variant
         return self._engine
