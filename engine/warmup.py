@@ -26,6 +26,8 @@ SMALL = {name: game.small for name, game in catalogue.GAMES.items()}
 """A small variant of every game: kernels are compiled per game, not per variant."""
 
 ALGORITHMS = ("alphabeta", "minimax", "mcts")
+BLIND = ("random", "random-coded")
+"""Algorithms that evaluate nothing."""
 OTHERS = "others"
 """Counting, evaluating, and whole games in one kernel."""
 EVERYTHING = "everything"
@@ -195,7 +197,8 @@ def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position
     searcher = Searcher(replace(settings, hash_mib=1, evaluator=evaluator))
     searcher.begin()
     searcher.search(position, Limits(depth=1), lambda _: None)
-    searcher.evaluate(position)
+    if settings.algorithm not in BLIND:
+        searcher.evaluate(position)
     return position
 
 

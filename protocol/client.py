@@ -24,7 +24,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import IO, Any, Self
 
 from hnefi.engine.compile.progress import Progress
@@ -76,6 +76,7 @@ VARIANT_OPTIONS = ("uci_variant", "variant")
 """Options that choose what is played, in lower case."""
 
 _UNLIMITED = Limits()
+_NO_OPTIONS: Mapping[str, str | int | bool] = MappingProxyType({})
 
 UNREADY = "info string error isready: "
 """How the line begins that our engine says in the place of `readyok`."""
@@ -269,23 +270,25 @@ class Engine(Listener):
     async def set_option(self, name: str, value: str | int | bool | None = None) -> list[str]:
         """Set one announced option and return what the engine said to it; EngineProtocolError if it cannot be."""
         self._not_searching("setoption")
-        option = await self._announced(name)
-        text = str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
-        objection = option.objection(text)
-        if objection:
-            raise EngineProtocolError(f"{self.name}: option {option.name} value {text!r}: {objection}")
-        line = setoption_line(SetOption(option.name, text))
+        line = await self._setoption(name, value)
         return self._accepted(await self.ask(line, self.timeouts.ready))
 
-    async def set_variant(self, name: str) -> VariantLine | None:
+    async def set_variant(
+        self, name: str, options: Mapping[str, str | int | bool] = _NO_OPTIONS
+    ) -> VariantLine | None:
         """Choose the game or rule set; returns what the engine says about it, if it says anything.
 
-        A `uci` or `ugi` engine without an option for it is left alone: it plays what it plays.
+        A `uci` or `ugi` engine without an option for it is left alone: it plays what it plays. `options` are set just
+        before, so that ours gets ready for all of that at once, and compiles nothing for what is between.
         """
         self._not_searching("variant")
+        settings = [await self._setoption(*option) for option in options.items()]
         if self.proto == "uti":
-            lines = self._accepted(await self.ask(f"variant {name}", self.timeouts.ready))
+            question = [*settings, f"variant {name}"]
+            lines = self._accepted(await self.ask(question[0], self.timeouts.ready, more=question[1:]))
         else:
+            for line in settings:
+                self._accepted(await self.ask(line, self.timeouts.ready))
             if self.options.keys().isdisjoint(VARIANT_OPTIONS):
                 await self.is_ready()  # some announce their options only after the ok word
             option = next((option for option in VARIANT_OPTIONS if option in self.options), None)
@@ -293,6 +296,15 @@ class Engine(Listener):
                 return None
             lines = await self.set_option(option, name)
         return next((known for known in map(parse_variant, lines) if known), None)
+
+    async def _setoption(self, name: str, value: str | int | bool | None) -> str:
+        """The line that sets an announced option; EngineProtocolError if it cannot be set so."""
+        option = await self._announced(name)
+        text = str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
+        objection = option.objection(text)
+        if objection:
+            raise EngineProtocolError(f"{self.name}: option {option.name} value {text!r}: {objection}")
+        return setoption_line(SetOption(option.name, text))
 
     async def _announced(self, name: str) -> Option:
         """The option called `name` in any case; some engines announce theirs only after the ok word."""

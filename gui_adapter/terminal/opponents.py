@@ -284,11 +284,8 @@ class Opponent:
         # `close` may end the process meanwhile; asking it anything then raises EngineError.
         engine = self._engine
         other = self._prepared is None or self._prepared[0] is not variant
-        if other and self.spec.own:
-            # Before any option: after each option ours gets ready to play, and would compile its default game.
-            await choose(engine, variant)
-        if self._set_up_as != self.spec:
-            await self._set_up(engine, seed, book)
+        if self._set_up_as != self.spec or (other and self.spec.own):
+            await self._set_up(engine, variant, seed, book)
         if other and not self.spec.own:
             await choose(engine, variant)
         if self._prepared != (variant, game):
@@ -298,9 +295,12 @@ class Opponent:
             self._prepared = (variant, game)
         return engine
 
-    async def _set_up(self, engine: Engine, seed: int | None, book: bool) -> None:
+    async def _set_up(self, engine: Engine, variant: AnyVariant, seed: int | None, book: bool) -> None:
         if self.spec.own:
-            await engine.set_option("Player", self.spec.player)
+            # All at once: ours gets ready before each answer, and would compile what is played by default, or a player
+            # at another level.
+            level = HIGHEST if self.spec.level is None else self.spec.level
+            await choose(engine, variant, {"Player": self.spec.player, OPTION: level})
             if book:
                 await engine.set_option("OwnBook", self.spec.level is not None)
         for name, value in self.spec.options.items():
@@ -339,8 +339,6 @@ class Opponent:
         engine = await self._ready(asked.position.variant, asked.game, asked.side, asked.seed, asked.book)
         await self._set("MultiPV", asked.lines)
         await self._set("UCI_ShowWDL", True)
-        if self.spec.own:
-            await self._set(OPTION, HIGHEST if self.spec.level is None else self.spec.level)
         if not wanted():
             return None
         start = asked.position.start

@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from hnefi.engine.compile.progress import Progress
 from hnefi.engine.games.base_variant import AnyVariant
@@ -148,7 +149,8 @@ class RulesProcess:
             )
             self._loaded = None
         if self._loaded is not variant:
-            await choose(self._engine, variant)
+            # It never searches, so it does without what the search of a full-strength opponent would compile.
+            await choose(self._engine, variant, {"Algorithm": "random"})
             await self._engine.is_ready()
             self._loaded = variant
         return self._engine
@@ -173,16 +175,17 @@ async def end(engine: Engine, grace: float = 0.1, mercy: float = 0.3) -> None:
     await ending
 
 
-async def choose(engine: Engine, variant: AnyVariant) -> None:
-    """Tell an engine what is played. Rules that no name stands for are handed over as a file, where the engine takes
-    one; EngineError otherwise."""
+async def choose(
+    engine: Engine, variant: AnyVariant, options: Mapping[str, str | int | bool] = MappingProxyType({})
+) -> None:
+    """Tell an engine what is played, and options to set along with it. Rules that no name stands for are handed over as
+    a file, where the engine takes one; EngineError otherwise."""
     rules = carried(variant)
     if rules is None:
-        await engine.set_variant(variant.name)
+        await engine.set_variant(variant.name, options)
     elif "variantpath" in engine.options:
         path = _rules_file(variant, rules)
-        await engine.set_option("VariantPath", str(path))
-        await engine.set_variant(path.stem)
+        await engine.set_variant(path.stem, {"VariantPath": str(path), **options})
     else:
         raise EngineError(f"{engine.name} has no option for the rules of {variant.name}")
 

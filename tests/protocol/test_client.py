@@ -46,7 +46,16 @@ def test_a_conversation() -> None:
         await engine.set_option("Ponder", True)
         await engine.set_option("Style", "WILD GOOSE")
         await engine.set_option("Clear")
-        line = await engine.set_variant("brandubh")
+        sent = len(engine.transcript)
+        line = await engine.set_variant("brandubh", {"hash": 64, "Ponder": False})
+        assert [data for _, arrow, data in list(engine.transcript)[sent:] if arrow == ">"] == [
+            b"setoption name Hash value 64",
+            b"setoption name Ponder value false",
+            b"variant brandubh",
+            b"isready",
+        ]
+        with pytest.raises(EngineProtocolError, match="no option 'Hsah'"):
+            await engine.set_variant("brandubh", {"Hsah": 64})
         assert line is not None
         assert (line.name, line.files, line.first, line.startpos) == (
             "brandubh",
@@ -87,7 +96,8 @@ def test_clock_words_follow_the_greeting(proto: str, words: bytes) -> None:
             assert words in [line for _, _, line in engine.transcript]
             await engine.new_game()
             assert any(line == f"{proto}newgame".encode() for _, _, line in engine.transcript)
-            assert await engine.set_variant("y") is None
+            assert await engine.set_variant("y", {"Hash": 64}) is None
+            assert any(line == b"setoption name Hash value 64" for _, _, line in engine.transcript)
             assert any(line == b"setoption name UCI_Variant value y" for _, _, line in engine.transcript)
 
     run(work())

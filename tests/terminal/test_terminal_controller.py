@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -254,19 +255,19 @@ def test_a_person_takes_over_and_lets_go(house: House) -> None:
 def test_the_engine_plays_at_the_level_that_was_chosen(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Level 0 played at full strength once: 0 was taken for no level."""
     chosen = []
-    set_option = Engine.set_option
+    set_variant = Engine.set_variant
 
-    async def noted(engine: Engine, name: str, value: str | int | bool | None = None) -> None:
-        if name == opponents.OPTION:
-            chosen.append(value)
-        await set_option(engine, name, value)
+    async def noted(engine: Engine, name: str, options: Mapping[str, str | int | bool]) -> object:
+        if opponents.OPTION in options:
+            chosen.append(options[opponents.OPTION])
+        return await set_variant(engine, name, options)
 
     async def story(person: Person) -> None:
         await person.plays("level 0", "b4b2")
 
-    monkeypatch.setattr(Engine, "set_option", noted)
+    monkeypatch.setattr(Engine, "set_variant", noted)
     house.talk(story, engine=at_level("9"))
-    assert chosen == [0]
+    assert chosen[-1] == 0
 
 
 # Ends

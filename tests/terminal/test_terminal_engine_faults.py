@@ -16,6 +16,7 @@ from terminal_parts import GAME, PATIENCE, House, Person, moves_of, parrot
 
 from hnefi.engine.games import find
 from hnefi.gui_adapter.terminal import controller, opponents
+from hnefi.gui_adapter.terminal.game import PositionSpec
 from hnefi.gui_adapter.terminal.opponents import Opponent, at_level, by_command
 from hnefi.gui_adapter.terminal.rules_process import RulesProcess
 from hnefi.protocol.client import Engine, EngineError
@@ -94,22 +95,36 @@ def test_a_review_beside_it_is_stopped_first(house: House, monkeypatch: pytest.M
 
 
 @pytest.mark.process
-def test_our_engine_hears_the_game_before_anything_that_it_answers(house: House) -> None:
-    """On an empty cache it would otherwise compile tafl for whoever plays hex."""
+def test_our_engines_hear_what_they_are_for_before_they_answer(house: House) -> None:
+    """On an empty cache they would otherwise compile tafl for whoever plays hex, and two searches for one opponent."""
     told: list[str] = []
 
+    def hear(_: float, arrow: str, line: bytes) -> None:
+        told.append(f"{arrow}{line.decode()}")
+
     async def story() -> None:
-        opponent = Opponent(
-            at_level("2"), traffic=lambda _, arrow, line: told.append(f"{arrow}{line.decode()}")
-        )
+        opponent, rules = Opponent(at_level("2"), traffic=hear), RulesProcess(traffic=hear)
+        game = find("hexapawn:4x3")
         try:
-            await opponent.prepare(find("hexapawn:4x3"), 1, "d")
+            for first, expected in (
+                (
+                    opponent.prepare(game, 1, "d"),
+                    ("setoption name SkillLevel value 2", "variant hexapawn:4x3"),
+                ),
+                (
+                    rules.check(PositionSpec(game)),
+                    ("setoption name Algorithm value random", "variant hexapawn:4x3"),
+                ),
+            ):
+                told.clear()
+                await first
+                sent = [line[1:].strip() for line in told if line[0] == ">"]
+                assert all(sent.index(line) < sent.index("isready") for line in expected), told
         finally:
             await opponent.close()
+            await rules.close()
 
     house.run(story())
-    sent = [line[1:].strip() for line in told if line[0] == ">"]
-    assert sent.index("variant hexapawn:4x3") < sent.index("isready"), told
 
 
 def test_an_engine_that_is_sent_away_while_it_starts(house: House) -> None:
@@ -149,7 +164,7 @@ def test_an_engine_that_is_sent_away_while_it_is_prepared(
         setattr(Leaving, word, partialmethod(ask, word=word))
     monkeypatch.setattr(Engine, "start", AsyncMock(return_value=Leaving()))
     opponent = Opponent(at_level("2"))
-    house.run(opponent.prepare(find("brandubh"), 1, "d"))
+    house.run(opponent.prepare(find("brandubh"), 1, "d", book=True))
     assert [word for word in asked if word != "quit"] == ["set_variant", "set_option", "new_game"]
     assert asked.index("quit") == asked.index(moment) + 1
     assert opponent._engine is None
