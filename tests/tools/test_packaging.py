@@ -13,6 +13,9 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 from hnefi.engine import about
 from hnefi.engine.compile import cache
@@ -77,14 +80,36 @@ def test_both_lists_of_developers_tools_agree() -> None:
     assert PROJECT["project"]["optional-dependencies"]["dev"] == PROJECT["dependency-groups"]["dev"]
 
 
-def test_the_lock_knows_every_dependency() -> None:
+def test_the_lock_is_up_to_date() -> None:
+    """As `uv lock --check` has it: the lock repeats what the project asks for, and names a version of all of it."""
     lock = tomllib.loads((ROOT / "uv.lock").read_text())
-    locked = {package["name"] for package in lock["package"]}
-    wanted = [*PROJECT["project"]["dependencies"]]
-    for extra in PROJECT["project"]["optional-dependencies"].values():
-        wanted += extra
-    names = {word.partition(">")[0].partition("=")[0].replace("_", "-") for word in wanted}
-    assert names <= locked
+    (ours,) = (package for package in lock["package"] if package["name"] == "hnefi")
+    extras = {"": PROJECT["project"]["dependencies"], **PROJECT["project"]["optional-dependencies"]}
+    asked = {
+        (extra, name, versions) for extra, words in extras.items() for name, versions in map(_required, words)
+    }
+    assert asked == {
+        (
+            one.get("marker", "").removeprefix("extra == ").strip("'"),
+            one["name"],
+            SpecifierSet(one["specifier"]),
+        )
+        for one in ours["metadata"]["requires-dist"]
+    }
+    groups = PROJECT["dependency-groups"]
+    assert {group: set(map(_required, words)) for group, words in groups.items()} == {
+        group: {(one["name"], SpecifierSet(one["specifier"])) for one in ones}
+        for group, ones in ours["metadata"]["requires-dev"].items()
+    }
+    found = {package["name"] for package in lock["package"]}
+    names = {_required(word)[0] for words in (*extras.values(), *groups.values()) for word in words}
+    assert names <= found
+
+
+def _required(word: str) -> tuple[str, SpecifierSet]:
+    """The name and the versions of a requirement."""
+    requirement = Requirement(word)
+    return canonicalize_name(requirement.name), requirement.specifier
 
 
 @pytest.mark.parametrize("target", PROJECT["project"]["scripts"].values())
