@@ -33,6 +33,7 @@ from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.regular import open_regular
 from hnefi.engine.search.types import Limits
 from hnefi.engine.toml_text import read_toml
+from hnefi.engine.wording import nearest
 
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
@@ -113,7 +114,10 @@ def load(name: str) -> Player:
     if name.endswith(SUFFIX):
         return read(Path(name))
     if name not in names():
-        raise PlayerError(f"no player {name[:80]!r}: expected one of {', '.join(names())}, or a .toml file")
+        hint = nearest(name, names())
+        raise PlayerError(
+            f"no player {name[:80]!r}{hint}: expected a name that hnefi players lists, or a .toml file"
+        )
     return read(FOLDER / f"{name}{SUFFIX}")
 
 

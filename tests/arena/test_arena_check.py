@@ -343,7 +343,7 @@ def test_every_step_can_be_read_and_needs_an_earlier_one() -> None:
         ([], "expected the program of an engine, or --player NAME"),
         (["no-such-engine"], "'no-such-engine': no such program"),
         (["default"], "did you mean --player default?"),
-        (["--player", "nobody"], "no player 'nobody': expected one of"),
+        (["--player", "nobody"], "no player 'nobody': expected a name that"),
         (["--player", "default", "./mybot"], "expected the program of an engine, or --player NAME"),
         (["--only", "go-dpeth", "cat"], "--only go-dpeth: no such step (did you mean go-depth?)"),
         (["--variant", "no-such-game", "cat"], "no-such-game"),
