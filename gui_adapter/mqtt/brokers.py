@@ -45,6 +45,8 @@ RATE = 400.0
 """Messages per second that the embedded broker accepts from one user: fewer than a service, which so drops none."""
 QUEUED = 10_000
 """Messages that may wait in Mosquitto for each client."""
+RUNNING = " running\n"
+"""What Mosquitto says once it listens everywhere."""
 SCHEMES = ("mqtt", "mqtts", "ws", "wss")
 MISSING, FAILED = 2, 3
 
@@ -192,6 +194,8 @@ def mosquitto_config(port: int, ws_port: int = 0) -> str:
         "persistence false",
         "log_dest stderr",
         "log_type error",
+        # That it runs is one of them.
+        "log_type information",
         # Started as root it would change its user, and then Linux no longer ends it with us.
         *(["user root"] if os.geteuid() == 0 else []),
     ]
@@ -236,8 +240,7 @@ async def _mosquitto(program: str, port: int, ws_port: int) -> Broker:
         except (OSError, TimeoutError) as error:
             raise BrokerError(f"cannot start {program}: {error or 'it takes too long'}") from None
         try:
-            for door in filter(None, (port, ws_port)):
-                await _accepting(process, door)
+            await _running(process)
         except BaseException:
             process.kill()
             raise
@@ -247,26 +250,28 @@ async def _mosquitto(program: str, port: int, ws_port: int) -> Broker:
     return Mosquitto(process, port, ws_port)
 
 
-async def _accepting(process: Process, port: int) -> None:
-    """Returns when the broker accepts connections; BrokerError if the process ends first or takes too long."""
+async def _running(process: Process) -> None:
+    """Returns when the broker says that it listens; BrokerError if the process ends first or takes too long.
+
+    To connect would prove nothing: another broker may have just taken the port, and ours be about to find that out.
+    """
     deadline = asyncio.get_running_loop().time() + START
     while asyncio.get_running_loop().time() < deadline:
         if process.exit is not None:
             said = _end_of(process)
             raise PortTaken(said) if "in use" in said else BrokerError(said)
-        with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection(HOST, port)
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
+        if RUNNING in process.error_tail():
             return
         await asyncio.sleep(0.01)
-    raise BrokerError(f"mosquitto does not accept connections on port {port} after {START:g} s")
+    raise BrokerError(f"mosquitto does not listen after {START:g} s")
 
 
 def _end_of(process: Process) -> str:
     ending = process.exit.text if process.exit is not None else "unknown"
-    words = [line for line in process.error_tail().splitlines() if line.strip() and "Warning:" not in line]
+    said = process.error_tail().rpartition(RUNNING)[2].splitlines()
+    words = [
+        line for line in said if line.strip() and not line.endswith(" terminating") and "Warning:" not in line
+    ]
     return f"mosquitto has ended ({ending})" + (f": {shorten(words[-1], 200)}" if words else "")
 
 
@@ -300,7 +305,8 @@ async def _amqtt(port: int, ws_port: int) -> Broker:
         await embedded.start()
     except Exception as error:  # noqa: BLE001
         # Its exceptions wrap those of its plugins and listeners; all mean that it has not started.
-        raise BrokerError(f"the embedded broker cannot start: {shorten(str(error), 200)}") from None
+        said = f"the embedded broker cannot start: {shorten(str(error), 200)}"
+        raise PortTaken(said) if "in use" in str(error) else BrokerError(said) from None
     return Amqtt(embedded, port, ws_port)
 
 

@@ -6,6 +6,7 @@
 - A goodbye that comes before the broker waits for one is taken for a death, and the will is published.
 - Of two clients with the same identifier both stay, and the older hears nothing more. Neither does one that has
   published to a topic of the broker (`$…`), as no client may.
+- Who puts an older one out waits for ever if that one is saying something just then, or has only just come.
 
 It knows amqtt by names that are not part of its interface; the tests of `embedded` say if one has changed.
 """
@@ -46,6 +47,8 @@ class Handler(BrokerProtocolHandler):  # type: ignore[misc]
 
     goodbye: Any = None
     """The packet with which the client has left."""
+    reader: Any
+    """Where its packets come from; None once it is stopped."""
 
     async def handle_disconnect(self, disconnect: Any) -> None:
         """The client leaves, or (None) the connection has broken."""
@@ -55,11 +58,23 @@ class Handler(BrokerProtocolHandler):  # type: ignore[misc]
     async def wait_disconnect(self) -> Any:
         """Returns the goodbye, None if there was none, when all that came before it has been passed on."""
         session = self.session
-        if not self.goodbye:
+        if not self.goodbye and self.reader is not None:
             await super().wait_disconnect()
         while session is not None and not session.delivered_message_queue.empty():
             await asyncio.sleep(PACE)
         return self.goodbye
+
+    async def stop(self) -> None:
+        """Ends the connection, and the reading in any case.
+
+        amqtt cancels the reading once and waits until it says that it has ended. Before Python 3.12 `asyncio.wait_for`
+        drops a cancellation that comes together with a packet; without a reader it goes no further than that packet.
+        What is cancelled before it has begun says nothing at all, so it may begin.
+        """
+        self.reader = None
+        if self._reader_ready is not None:
+            await self._reader_ready.wait()
+        await super().stop()
 
 
 class Embedded(Broker):  # type: ignore[misc]

@@ -36,6 +36,16 @@ def start(*flags: str, **more: str) -> subprocess.Popen[Any]:
     )
 
 
+def line_of(process: subprocess.Popen[Any]) -> str:
+    """The next line that it writes; if it has ended instead, the test fails with what it complained of."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    line: str = process.stdout.readline()
+    if not line:
+        pytest.fail(f"it has ended: {process.stderr.read()}")
+    return line
+
+
 def connects(port: int, host: str = brokers.HOST) -> bool:
     try:
         socket.create_connection((host, port), 2.0).close()
@@ -186,6 +196,19 @@ def test_a_port_that_is_taken_is_named(kind: str) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["mosquitto", "amqtt"])
+def test_a_port_that_is_taken_in_the_last_moment_is_taken(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody listens there, but not our broker."""
+    require(kind)
+    monkeypatch.setattr(brokers, "_require_free", lambda _: None)
+    with (
+        socket.create_server((brokers.HOST, 0)) as taken,
+        pytest.raises(brokers.PortTaken, match=r"[Aa]ddress already in use"),
+    ):
+        asyncio.run(brokers.provide(kind, port=taken.getsockname()[1]))
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("kind", ["mosquitto", "amqtt"])
 def test_another_port_is_found_where_ours_is_taken(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require(kind)
 
@@ -217,11 +240,13 @@ def test_a_service_beside_another_broker_says_where_it_is() -> None:
         if shutil.which(name) is None:
             pytest.skip(f"{name} is not installed")
     with contextlib.ExitStack() as stack:
-        while not connects(
-            brokers.PORT
-        ):  # else somebody listens; who only tries the port is gone in a moment
+        # Somebody listens already, or we do, beside all that run this test now, or somebody only tries the port.
+        while True:
             with contextlib.suppress(OSError):
-                stack.enter_context(socket.create_server((brokers.HOST, brokers.PORT)))
+                stack.enter_context(socket.create_server((brokers.HOST, brokers.PORT), reuse_port=True))
+                break
+            if connects(brokers.PORT):
+                break
         service = start_dying_with_us(
             [sys.executable, "-m", "hnefi.tools.cli", "mqtt", "--no-record", "--eid", "beside"],
             stdout=subprocess.PIPE,
@@ -231,20 +256,19 @@ def test_a_service_beside_another_broker_says_where_it_is() -> None:
         )
         stack.callback(service.communicate)
         stack.callback(service.terminate)
-        assert service.stdout is not None
         assert service.stderr is not None
-        port = service.stdout.readline().rpartition(":")[2].strip()
+        port = line_of(service).rpartition(":")[2].strip()
         assert port != "1883"
         assert (
             f"port 1883 is taken (by Debian's mosquitto, which starts by itself?): this broker listens on {port}"
             in (service.stderr.readline())
         )
-        assert service.stdout.readline().startswith("ready ")
+        assert line_of(service).startswith("ready ")
         assert (
-            service.stdout.readline()
+            line_of(service)
             == "to try it, in one terminal, and then in another, the last line once the one before is answered:\n"
         )
-        listen, *say = [service.stdout.readline().strip() for _ in range(3)]
+        listen, *say = [line_of(service).strip() for _ in range(3)]
         listener = start_dying_with_us(["sh", "-c", f"exec {listen}"], stdout=subprocess.PIPE, text=True)
         stack.callback(listener.communicate)
         stack.callback(listener.kill)

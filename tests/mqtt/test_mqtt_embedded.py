@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
+from amqtt.adapters import BufferReader, BufferWriter
+from amqtt.session import Session
 from mqtt_brokers import WAIT, free_port, require
 from mqtt_parts import until
 
@@ -16,6 +18,7 @@ from hnefi.protocol.hosts.broker.client import Access, Link, parse_url
 
 GOODBYE = b"\xe0\x00"
 GREETED = b"\x20\x02\x00\x00"
+PING, PONG = b"\xc0\x00", b"\xd0\x00"
 LEAST_ONCE = 0x32
 """The first byte of a message at QoS 1."""
 
@@ -178,6 +181,36 @@ def test_of_two_with_one_name_the_older_is_put_out_and_returns_with_another() ->
                 await until(lambda: older.connections == 2 and older.up, "the return")
                 writer.write(said("t/told", 1))
                 await until(lambda: heard == [b"1"], "the younger")
+
+    asyncio.run(asyncio.wait_for(play(), WAIT))
+
+
+def test_who_puts_out_one_that_is_speaking_is_greeted() -> None:
+    """In twenty turns at least one is put out in the moment in which some of its words are read."""
+
+    async def play() -> None:
+        async with at_a_broker() as way, contextlib.AsyncExitStack() as guests:
+            older: asyncio.StreamReader | None = None
+            for _ in range(20):
+                reader, writer = await guests.enter_async_context(stranger(way))
+                writer.write(hello("twin"))
+                assert await reader.readexactly(4) == GREETED
+                if older is not None:
+                    assert not (await older.read()).strip(PONG), "the older is put out"
+                older = reader
+                writer.write(PING * 1_000)
+
+    asyncio.run(asyncio.wait_for(play(), WAIT))
+
+
+def test_who_has_only_just_come_can_be_put_out() -> None:
+    """Before the broker reads any of its words."""
+
+    async def play() -> None:
+        handler = embedded.Handler(None)
+        handler.attach(Session(), BufferReader(b""), BufferWriter())
+        await asyncio.gather(handler.start(), handler.stop())
+        assert await handler.wait_disconnect() is None
 
     asyncio.run(asyncio.wait_for(play(), WAIT))
 
