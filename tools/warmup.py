@@ -120,9 +120,12 @@ def warm(jobs: int | None) -> None:
         done = workers.carried_out([partial(_portion, portion) for portion in warmup.PORTIONS], jobs, "loky")
         for portion in expected:
             progress.begin(portion)
-            if unkept := next(done)[1]:
+            try:
+                unkept = next(done)[1]
+            finally:
+                progress.end()
+            if unkept:
                 raise NotKept(f"{unkept}: {AS_FAR}")
-            progress.end()
             check()
         # Read to its end, or it would kill its workers.
         for _ in done:

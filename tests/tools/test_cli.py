@@ -19,7 +19,7 @@ from mqtt_brokers import free_port
 
 from hnefi.engine import warmup as engine_warmup
 from hnefi.engine.about import VERSION
-from hnefi.engine.compile import cache
+from hnefi.engine.compile import cache, progress
 from hnefi.engine.games import names
 from hnefi.engine.games.tafl.variant import find
 from hnefi.protocol import fork_client
@@ -326,6 +326,7 @@ def test_warmup_says_that_the_disk_is_full_by_now(
         f"cannot be stored in {tmp_path / 'hnefi'} (No space left on device): what was stored before is kept"
         in err
     )
+    assert progress.current() is None
 
 
 @pytest.mark.slow
