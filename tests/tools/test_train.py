@@ -437,12 +437,38 @@ def test_games_of_another_training_are_learned_from(
     assert f"{tmp_path / 'nothing' / run.CONFIG}: No such file" in capsys.readouterr().err
     assert command.main(["brandubh", *line[1:], str(tmp_path / "other")]) == 2
     assert (
-        "other: games of mini-four: expected a training for the rules of brandubh" in capsys.readouterr().err
+        "other: games of mini-four: expected a training that begins on the board of brandubh"
+        in capsys.readouterr().err
     )
     for place in (tmp_path / "other").glob("round-*"):
         (place / shards.LIST).unlink()
     assert command.main([*line, str(tmp_path / "other")]) == 2
     assert "other: no games: expected the folder of a training with some" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_games_by_other_rules_teach_and_do_not_examine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        gate, "play", lambda *_: gate.Verdict("H0", 0.0, 2, gate.Side(1, 0, 0), gate.Side(1, 0, 0))
+    )
+    monkeypatch.setattr(run, "SHARD_GAMES", 12)
+    values = SMALL | {"games": 12, "rounds": 1, "nodes": [30, 60]}
+    done = {}
+    for name, word, also in (
+        ("other", "brandubh", []),
+        ("alone", "magpie", []),
+        ("both", "magpie", [str(tmp_path / "other")]),
+    ):
+        variant: Any = games.find(word)
+        live = Live(io.StringIO(), plain=True)
+        done[name] = run.Training(tmp_path / name, variant, word, values | {"also": also}, live)
+        done[name].go_on(run.Hands(), lambda: None)
+    theirs = shards.read(done["other"].place(1), variant.size)
+    alone, both = (done[name].log[0] for name in ("alone", "both"))
+    assert both["positions"] == alone["positions"] + np.count_nonzero(inputs.quiet(theirs))
+    assert both["held_out"] == alone["held_out"]
 
 
 @pytest.mark.slow

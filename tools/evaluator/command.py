@@ -1,4 +1,4 @@
-"""`hnefi evaluator show|verify|diff|match|loss`: files of evaluators, looked at, checked, compared, played, asked."""
+"""`hnefi evaluator`: files of evaluators, looked at, checked, compared, played, asked, copied."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SINGLE_TOLERANCE = 1e-4
 
 def main(argv: list[str]) -> int:
     """Run one of the subcommands."""
-    commands = {"show": show, "verify": verify, "diff": diff, "match": match, "loss": loss}
+    commands = {"show": show, "verify": verify, "diff": diff, "match": match, "loss": loss, "adopt": adopt}
     options = parser(
         "evaluator",
         "Evaluators are files: arrays of weights in the .safetensors format, with a document that says what they are. "
         "show prints what is in them, verify checks them and compares the kernel with the slow form of the same "
         "network, diff compares two, match lets two play each other, loss measures how well they predict the results "
-        "of recorded games.",
+        "of recorded games, adopt writes a copy for other rules.",
         [
             "show best.safetensors",
             "show best.safetensors --picture",
@@ -41,6 +41,7 @@ def main(argv: list[str]) -> int:
             "diff gen-0000.safetensors gen-0300.safetensors",
             "match best.safetensors simple --depths 1,2,3 --pairs 200",
             "loss games.csv default best.safetensors --variant brandubh",
+            "adopt net-copenhagen-2 --variant fetlar --out for-fetlar.safetensors",
         ],
     )
     return subcommand(options, commands, argv)
@@ -58,6 +59,13 @@ def loss(argv: list[str]) -> int:
     from .loss import main as measure
 
     return measure(argv)
+
+
+def adopt(argv: list[str]) -> int:
+    """Copy an evaluator for other rules."""
+    from .adopt import main as copy
+
+    return copy(argv)
 
 
 # show

@@ -95,7 +95,7 @@ def _parser() -> Any:
         "--also",
         action="append",
         metavar="FOLDER",
-        help="learn from the games of another training for the same rules as well; repeatable",
+        help="learn as well from the games of another training that begin on the same board; repeatable",
     )
     add("blend", number(0, 1), "B", "how much of the target is the search's score; the rest is the result")
     add("epochs", arguments.positive, "N", "passes through the positions")

@@ -146,14 +146,19 @@ class Training:
     def _rounds_of(self, other: Path) -> list[Path]:
         """The rounds of another training, whose games are learned from as well."""
         stored = read_config(other)
-        if stored["rules_hash"] != self.variant.hash:
+        if stored["rules_hash"] != self.variant.hash and not _same_board(stored, self.variant):
             raise TrainError(
-                f"{other}: games of {stored['variant']}: expected a training for the rules of {self.word}"
+                f"{other}: games of {stored['variant']}: expected a training that begins on the board of {self.word}"
             )
         found = [place for place in sorted(other.glob("round-*")) if shards.listed(place)]
         if not found:
             raise TrainError(f"{other}: no games: expected the folder of a training with some")
         return found
+
+    def _is_held_out(self, rows: Any, place: Path) -> Any:
+        """Which rows measure what was learned: none by other rules."""
+        ours = place.parent == self.folder or read_config(place.parent)["rules_hash"] == self.variant.hash
+        return inputs.held_out(rows) & ours
 
     @property
     def best(self) -> str:
@@ -245,12 +250,15 @@ class Training:
         """Teach the candidate of a round; what is said about it."""
         first = max(1, number - int(self.values["window"]) + 1)
         own = [self.place(i) for i in range(first, number + 1)]
-        parts = [inputs.lessons_of(self._rows(place), self.values["blend"]) for place in (*self._also, *own)]
+        places = [*self._also, *own]
+        parts = [inputs.lessons_of(self._rows(place), self.values["blend"]) for place in places]
         kept, targets, search = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:3])
         slope, level = parts[-1].scale
         examples = self.encoding.examples(kept, targets)
         # Games of different rounds share numbers; the same ones are held out in each.
-        held = inputs.held_out(kept)
+        held = np.concatenate(
+            [self._is_held_out(part[0], place) for part, place in zip(parts, places, strict=True)]
+        )
         asked = held & (kept["result"] != UNKNOWN)
         lessons, exam = examples.take(~held), examples.take(asked)
         if not len(lessons) or not len(exam):
@@ -425,6 +433,19 @@ def position_of(row: Any, variant: Variant) -> Any:
 def config_text(config: Mapping[str, Any]) -> str:
     """A configuration as TOML."""
     return "".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items())
+
+
+def _same_board(config: Mapping[str, Any], variant: Variant) -> bool:
+    """Whether the games of a training for other rules begin like those of `variant` and end on the same squares."""
+    from hnefi.engine.games import find
+    from hnefi.engine.games.base_variant import VariantError
+
+    try:
+        other: Any = find(config["variant"])
+    except VariantError:
+        return False
+    boards = [(one.start, one.rules.throne, one.rules.corners) for one in (other, variant)]
+    return other.hash == config["rules_hash"] and boards[0] == boards[1]
 
 
 def read_config(folder: Path) -> dict[str, Any]:
