@@ -43,6 +43,8 @@ ADAPTERS = [cli.COMMANDS[name][0] for name in ("tablut", "otep", "htp", "hnefata
 """What the commands whose tests use `engine_pool` import."""
 STREAMS = 4
 """What a request comes with: three standard streams, and the socket that a fork server serves."""
+OWN = fork_server.DESCRIPTORS
+"""What a request to the product's own comes with."""
 CONTROL = 3
 HOOK = Path(__file__).with_name("warm")
 PASSED_ON = frozenset({"HNEFI_ENGINE", "HNEFI_KILL_TEST", "HNEFI_BROKER", "HNEFI_PASSWORD"})
@@ -123,6 +125,7 @@ class Server(fork_server.ForkServer):
             os.dup2(pipes[3], CONTROL)
             os.closerange(CONTROL + 1, os.sysconf("SC_OPEN_MAX"))
             if module == FORK_SERVER:
+                expect(OWN)
                 fork_server.main([str(CONTROL)])
             os.close(CONTROL)
             gc.enable()
@@ -174,6 +177,11 @@ def run_script(path: str, words: Sequence[str]) -> int:
     return status
 
 
+def expect(descriptors: int) -> None:
+    """A request comes with so many."""
+    setattr(fork_server, "DESCRIPTORS", descriptors)  # noqa: B010 - a constant elsewhere
+
+
 def main(door: int) -> None:
     if os.fork():
         # A child of pytest would be killed by the first test of a command that ends all its children, and whatever
@@ -185,7 +193,7 @@ def main(door: int) -> None:
     if fork_server.load():
         fork_server.rehearse()
         fork_server.keep()
-    setattr(fork_server, "DESCRIPTORS", STREAMS + 1)  # noqa: B010 - a constant elsewhere
+    expect(STREAMS + 1)
     news = os.pipe()
     for end in news:
         os.set_blocking(end, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import subprocess
@@ -19,6 +20,7 @@ from warm_engines import WARM, serving
 
 from hnefi.engine import catalogue
 from hnefi.protocol import fork_client
+from hnefi.protocol.client import Engine, own_command
 from hnefi.tools.common import interrupts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -125,6 +127,20 @@ def test_a_command_that_ends_all_its_children_ends_no_engine_of_other_tests(tmp_
             "it only stands for a fork"
         )
         after.end()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not fork_client.possible(), reason="needs Linux with descriptors for processes")
+def test_a_server_of_forks_that_has_started_warm_forks_engines(caplog: pytest.LogCaptureFixture) -> None:
+    """Else what serves many engines is tested with engines that are no forks of it."""
+
+    async def scene() -> None:
+        async with fork_client.forking() as start:
+            await (await Engine.start(own_command(), "uti", starter=start)).quit()
+
+    with contextlib.nullcontext() if os.environ.get(WARM) else serving():
+        asyncio.run(scene())
+    assert "not forked" not in caplog.text
 
 
 @pytest.mark.process
