@@ -306,18 +306,20 @@ class Engine(Listener):
             raise EngineProtocolError(f"{self.name}: option {option.name} value {text!r}: {objection}")
         return setoption_line(SetOption(option.name, text))
 
+    def suggests(self, option: Option) -> bool:  # noqa: ARG002
+        """Whether an error may name `option` to whoever has misspelt one."""
+        return True
+
     async def _announced(self, name: str) -> Option:
         """The option called `name` in any case; some engines announce theirs only after the ok word."""
         if name.casefold() not in self.options:
             await self.is_ready()
         option = self.options.get(name.casefold())
         if option is None:
-            near = get_close_matches(name.casefold(), self.options, n=1)
-            names = [known.name for known in self.options.values()]
+            known = {key: option.name for key, option in self.options.items() if self.suggests(option)}
+            near = get_close_matches(name.casefold(), known, n=1)
             hint = (
-                f"did you mean {self.options[near[0]].name}?"
-                if near
-                else f"it has {', '.join(names) or 'none'}"
+                f"did you mean {known[near[0]]}?" if near else f"it has {', '.join(known.values()) or 'none'}"
             )
             raise EngineProtocolError(f"{self.name} has no option {name!r}: {hint}")
         return option

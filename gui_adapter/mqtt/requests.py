@@ -124,8 +124,9 @@ def _request(
 ) -> Request:
     op = document.get("op")
     if op not in OPERATIONS:
+        read = f"op {shorten(op)}" if "op" in document else "op is missing"
         hint = nearest(op, OPERATIONS) if isinstance(op, str) else ""
-        raise RequestError("unknown_op", f"op {shorten(op)}: expected one of {', '.join(OPERATIONS)}{hint}")
+        raise RequestError("unknown_op", f"{read}: expected one of {', '.join(OPERATIONS)}{hint}")
     start = document.get("from", 1)
     if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < 10**15:
         raise RequestError("bad_request", f"from {shorten(start)}: expected the number of a line")

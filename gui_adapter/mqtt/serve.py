@@ -214,7 +214,7 @@ async def _serve(
             provide(arguments.broker, port=arguments.port, ws_port=arguments.ws_port)
         )
     except BrokerError as error:
-        print(f"hnefi mqtt serve: {error}", file=sys.stderr)
+        print(f"{options.prog}: {error}", file=sys.stderr)
         return error.status
     if broker is None:
         return INTERRUPTED
@@ -237,7 +237,7 @@ async def _serve(
             LOG.warning("%s", error)
         if arguments.pool and not shares:
             print(
-                "hnefi mqtt serve: --pool: this broker does not deliver shared subscriptions: "
+                f"{options.prog}: --pool: this broker does not deliver shared subscriptions: "
                 "expected one that does, such as Mosquitto",
                 file=sys.stderr,
             )
@@ -268,12 +268,12 @@ async def _serve(
         if refused is not None:
             outcome.failure = str(refused)
     except EngineError as error:
-        print(f"hnefi mqtt serve: {error}", file=sys.stderr)
+        print(f"{options.prog}: {error}", file=sys.stderr)
         return FAULTS if arguments.engine else OURS_FAILED
     finally:
         await broker.close()
     if outcome.failure:
-        print(f"hnefi mqtt serve: {outcome.failure}", file=sys.stderr)
+        print(f"{options.prog}: {outcome.failure}", file=sys.stderr)
         return FAULTS
     return 0
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import os
 import secrets
 import time
@@ -112,6 +113,7 @@ class Service:
         self._in_work: set[tuple[str, bytes]] = set()
         self._pending: Counter[str] = Counter()
         self._complaints = Spaced(MUTE)
+        self._namesakes = Spaced(math.inf)
         self._presence: dict[tuple[str, str], asyncio.TimerHandle] = {}
         self._to_clear: set[str] = set()
         self._status_news = asyncio.Event()
@@ -284,17 +286,22 @@ class Service:
                 await self.link.publish(topics.status(self.settings.eid), self._status(), retain=True)
 
     def _on_status(self, message: Message) -> None:
-        """Handle a status that is not ours: an old will of ours, or another service with our name."""
+        """Handle a status that is not ours: an old will of ours, or another service with our name.
+
+        A retained one says nothing about now: it may be that of a service killed just before.
+        """
         try:
             said = json.loads(message.payload)
-            state, instance = said["state"], said["instance"]
+            state, instance = said["state"], str(said["instance"])
         except (ValueError, KeyError, TypeError, RecursionError):
             state, instance = "offline", ""
-        if self._draining or not self.link.up:
+        if self._draining or message.retain:
             return
         if state == "offline":
             self._status_news.set()
-        elif instance != self.instance and not message.retain:
+        elif state != "draining" and instance != self.instance and self._namesakes.due(instance):
+            # One that has just come knows of us only if we speak.
+            self._status_news.set()
             LOG.warning(
                 "another service is called %s too: clients are answered by both; choose another --eid",
                 self.settings.eid,

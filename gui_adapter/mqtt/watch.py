@@ -129,7 +129,7 @@ class Show:
             game = self.games[name]
             lines.append(f"{name:<8}{_players(game)}  {last_ply(game)}")
         if not self.games:
-            lines += ["", "no game is shown now"]
+            lines += ["", "no game is shown now" if self.meta else "this run is not shown: waiting for it"]
         return [clip(line, columns - 1) for line in lines[: rows - 1]]
 
     def _table(self) -> list[str]:
@@ -258,14 +258,16 @@ async def watch(asked: Asked, way: Access, run: str, chosen: str, plain: bool, o
     if asked.is_set():
         return INTERRUPTED
     async with link:
+        runs = await asked.unless(_runs(link, run))
+        if runs is None:
+            return INTERRUPTED
         if not run:
-            runs = await asked.unless(_runs(link))
-            if runs is None:
-                return INTERRUPTED
             live = [name for name, meta in runs.items() if meta.get("publisher") == "online"]
             if len(live) != 1:
                 return _list_runs(runs, out)
             run = live[0]
+        elif run not in runs:
+            print(f"hnefi mqtt watch: {_missing(run, runs)}", file=sys.stderr)
         show = Show(run)
         prefix = f"{topics.ROOT}/arena/{run}/"
         await link.subscribe(
@@ -322,20 +324,33 @@ def _put(out: TextIO, said: str) -> None:
         out.flush()
 
 
-async def _runs(link: Link) -> dict[str, dict[str, Any]]:
-    """The runs at the broker, by name."""
+async def _runs(link: Link, wanted: str) -> dict[str, dict[str, Any]]:
+    """The runs at the broker, by name; only some of them if `wanted` is among them."""
     found: dict[str, dict[str, Any]] = {}
+    there = asyncio.Event()
 
     def take(message: Message) -> None:
         run = message.topic.split("/")[3]
         if message.payload and len(found) < GAMES and topics.is_level(run):
             found[run] = _document(message.payload)
+            if run == wanted:
+                there.set()
 
     everything = topics.arena_meta(topics.ANY)
     await link.subscribe(everything, take)
-    await asyncio.sleep(LISTING)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LISTING):
+            await there.wait()
     await link.unsubscribe(everything)
     return dict(sorted(found.items()))
+
+
+def _missing(run: str, runs: Mapping[str, object]) -> str:
+    """That `run` is not shown, and which runs are."""
+    if not runs:
+        return f"no run is shown at this broker: waiting for {run} (hnefi mqtt arena shows one)"
+    shown = [*runs][:ROWS] + ["…"] * (len(runs) > ROWS)
+    return f"no run {run} is shown at this broker, only {', '.join(shown)}: waiting for it"
 
 
 def _list_runs(runs: Mapping[str, Mapping[str, Any]], out: TextIO) -> int:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import ipaddress
 import logging
+import os
 import re
 import sys
 import tempfile
@@ -296,8 +297,10 @@ async def _serve(arguments: argparse.Namespace, settings: Settings, asked: Asked
         try:
             await site.start()
         except OSError as error:
+            # The event loop puts a sentence of its own in the place of the system's words.
+            reason = os.strerror(error.errno).lower() if error.errno else str(error)
             print(
-                f"hnefi web: --port {arguments.port}: {error.strerror or error}: "
+                f"hnefi web: port {arguments.port} of {arguments.bind}: {reason}: "
                 "expected a free port, or --port 0 for any",
                 file=sys.stderr,
             )

@@ -34,8 +34,14 @@ class Folder:
         try:
             found = tomllib.loads(self._text(CONFIG))
         except (OSError, ValueError) as error:
+            if not self.path.is_dir():
+                wrong = "no such folder"
+            elif isinstance(error, FileNotFoundError):
+                wrong = f"no {CONFIG}"
+            else:
+                wrong = f"{CONFIG}: {getattr(error, 'strerror', None) or error}"
             raise NoRun(
-                f"{shorten(str(self.path))}: expected the folder of a run of hnefi arena ({error})"
+                f"{shorten(str(self.path))}: {wrong}: expected the folder of a run of hnefi arena"
             ) from None
         return found
 

@@ -87,8 +87,16 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_a_folder_without_a_run_is_named(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(NoRun, match="expected the folder of a run of hnefi arena"):
-        Folder(tmp_path).config()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.toml").write_text("[")
+    for path, wrong in (
+        (tmp_path, "no config.toml"),
+        (tmp_path / "nothere", "no such folder"),
+        (run.path / "config.toml", "no such folder"),
+        (tmp_path / "broken", "config.toml: Invalid .*"),
+    ):
+        with pytest.raises(NoRun, match=f": {wrong}: expected the folder of a run of hnefi arena$"):
+            Folder(path).config()
     (run.path / "live.jsonl").unlink()
     assert Folder(run.path).config()
     (run.path / "config.toml").write_text(CONFIG.replace("live = true", "live = false"))

@@ -238,6 +238,19 @@ def test_a_refused_login_is_final(club: TestBroker) -> None:
     asyncio.run(play())
 
 
+def test_a_patient_link_says_once_that_there_is_no_broker(caplog: pytest.LogCaptureFixture) -> None:
+    async def play(url: str) -> None:
+        link = Link(Access(parse_url(url)), "test", patient=True)
+        opening = asyncio.create_task(link.open())
+        await until(lambda: caplog.messages, "the warning")
+        opening.cancel()
+        await asyncio.wait([opening])
+
+    nobody = f"mqtt://127.0.0.1:{free_port()}"
+    asyncio.run(play(nobody))
+    assert caplog.messages[0] == f"no MQTT broker at {nobody}: Connection refused"
+
+
 def test_where_no_broker_is_a_sentence_says_so() -> None:
     async def play() -> None:
         url = f"mqtt://127.0.0.1:{free_port()}"

@@ -174,6 +174,27 @@ def test_a_game_outlives_its_engine(one: TestBroker, tmp_path: Path) -> None:
 
 
 @pytest.mark.process
+def test_a_client_hears_no_answer_to_our_questions_during_a_search(one: TestBroker, tmp_path: Path) -> None:
+    async def play() -> None:
+        async with (
+            serving(one.url, OURS, journal=Journal("mqtt", tmp_path)) as service,
+            Watcher(one.url, service.settings.eid) as client,
+        ):
+            sid = await client.open("leak-1", variant="brandubh")
+            await client.say(sid, "go infinite\nposition startpos moves a4a2\nplay a4a2\nisready")
+            lines = await client.line(sid, "readyok")
+            refused = [line.partition(": ")[0] for line in lines if "error" in line]
+            begin = "info string error"
+            assert refused == [f"{begin} position startpos moves a4a2", f"{begin} play a4a2"]
+            # What the client asks itself is answered as before.
+            await client.say(sid, "stop\nplay a4a2\nrules nonsense")
+            await client.line(sid, f"{begin} rules: no start position")
+
+    asyncio.run(play())
+    assert written(tmp_path) == [("brandubh", ["a4a2"])]
+
+
+@pytest.mark.process
 def test_an_engine_that_answers_no_questions(one: TestBroker, tmp_path: Path) -> None:
     async def play() -> None:
         keeper = Journal("mqtt", tmp_path)

@@ -126,6 +126,16 @@ def test_what_is_wrong_has_a_code_and_a_short_sentence(payload: bytes, code: str
     assert document["error"]["text"].isprintable()
 
 
+def test_a_request_without_op_is_told_so() -> None:
+    for payload, text in (
+        (b"{}", "op is missing: expected one of "),
+        (b'{"op":7}', "op 7: expected one of "),
+    ):
+        rejected = read(payload)
+        assert isinstance(rejected, Rejected)
+        assert str(rejected.error).startswith(text)
+
+
 def test_brackets_in_text_are_no_depth() -> None:
     assert isinstance(read({"id": "1", "op": "ping", "note": '[[[[[[[[[[[["\\[[['}), Request)
 

@@ -20,6 +20,7 @@ from mqtt_parts import FAKE, NAGLE, WAIT, Watcher, quick, quick_ones, serving, u
 
 from hnefi.gui_adapter.mqtt import service as service_module
 from hnefi.gui_adapter.mqtt.check import short_check
+from hnefi.gui_adapter.mqtt.command import main as mqtt
 from hnefi.gui_adapter.mqtt.soak import running
 from hnefi.protocol.client import own_command
 from hnefi.protocol.hosts.broker import topics
@@ -197,6 +198,32 @@ def test_a_foreign_offline_is_contradicted(broker: TestBroker) -> None:
                 ),
                 "the contradiction",
             )
+
+    asyncio.run(play())
+
+
+def test_two_services_with_one_name_are_both_warned_once(
+    broker: TestBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warnings() -> int:
+        return sum("another service is called twins too" in message for message in caplog.messages)
+
+    async def play() -> None:
+        status = topics.status("twins")
+        async with Watcher(broker.url, "twins") as client:
+            # What one has left that was killed just before, and whose will is still to come.
+            await client.link.publish(status, b'{"state":"ready","instance":"dead"}', retain=True)
+            async with serving(broker.url, eid="twins") as first:
+                async with serving(broker.url, eid="twins") as second:
+                    await until(lambda: warnings() == 2, "a warning of each")
+                    await client.request(op="open", sid="twins-1")
+                    await until(lambda: first.sessions and second.sessions, "a session of each")
+                await until(lambda: last(client, status)["instance"] == first.instance, "who is left")
+                assert last(client, status)["state"] == "ready"
+                await client.link.publish(status, b'{"state":"draining","instance":"leaving"}')
+                await client.request(op="ping")
+                assert warnings() == 2
+            await client.link.publish(status, b"", retain=True)
 
     asyncio.run(play())
 
@@ -503,6 +530,13 @@ def children(parent: int) -> list[int]:
             if status.rpartition(")")[2].split()[1] == str(parent):
                 found.append(int(folder.name))
     return found
+
+
+def test_errors_begin_with_what_was_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert mqtt(["--broker", "foo", "--no-fork"]) == 2
+    assert capsys.readouterr().err.startswith("hnefi mqtt: broker 'foo': expected ")
+    assert mqtt(["serve", "--broker", "foo", "--no-fork"]) == 2
+    assert capsys.readouterr().err.startswith("hnefi mqtt serve: broker 'foo': expected ")
 
 
 @pytest.mark.parametrize(

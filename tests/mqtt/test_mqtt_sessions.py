@@ -11,6 +11,7 @@ from mqtt_parts import Watcher, fake, serving, until
 
 from hnefi.protocol.client import FLOOD, own_command
 from hnefi.protocol.hosts.broker import topics
+from hnefi.protocol.hosts.filter import FORBIDDEN_OPTIONS
 from hnefi.protocol.hosts.sessions import engine_process, numbering, reports, search_clock
 from hnefi.protocol.hosts.sessions.engine_process import Piped, Policy
 
@@ -159,6 +160,24 @@ def test_strangers_are_filtered_and_quit_closes(broker: TestBroker) -> None:
                 assert reply["error"]["code"] == code, reply
             assert (await client.request(op="open", variant="../x"))["error"]["code"] == "unknown_variant"
             assert not service.sessions
+
+    asyncio.run(play())
+
+
+def test_no_error_suggests_what_is_not_allowed(broker: TestBroker) -> None:
+    async def play() -> None:
+        async with (
+            serving(broker.url, tuple(own_command())) as service,
+            Watcher(broker.url, service.settings.eid) as client,
+        ):
+            for name, hint in (
+                ("EvalFile", "it has "),
+                ("DebugLogFil", "it has "),
+                ("Hsh", "did you mean Hash?"),
+            ):
+                text = (await client.request(op="open", options={name: "x"}))["error"]["text"]
+                assert f"has no option '{name}': {hint}" in text
+                assert not any(forbidden in text.partition(":")[2] for forbidden in FORBIDDEN_OPTIONS)
 
     asyncio.run(play())
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import mqtt_parts as parts
 import pexpect
 import pyte
 import pytest
@@ -26,6 +27,7 @@ from hnefi.engine.squares import move_name, name
 from hnefi.gui_adapter.mqtt import watch
 from hnefi.protocol.hosts.broker import topics
 from hnefi.protocol.hosts.broker.client import Access, Link, parse_url
+from hnefi.protocol.hosts.shutdown import Asked
 
 pytest_plugins = ["mqtt_brokers"]
 
@@ -271,6 +273,30 @@ def test_the_only_run_is_taken_and_several_are_listed(
     assert lines[0] == f"{'old':<34}Spring Cup, match: complete"
     assert len(lines) == 2
     assert lines[1].isprintable()
+
+
+@pytest.mark.process
+def test_a_run_that_is_not_shown_is_waited_for(
+    own_broker: TestBroker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(watch, "LISTING", 0.4)
+
+    async def waits(run: str) -> str:
+        """What is said of a run that begins a little later, and ends."""
+        way = Access(parse_url(own_broker.url))
+        task = asyncio.create_task(watch.watch(Asked(), way, run, "", True, sys.stdout))
+        said = await parts.until(lambda: capsys.readouterr().err, "the sentence")
+        await publish(own_broker, run, meta=META | {"state": "complete", "publisher": "offline"})
+        assert await task == 0
+        assert capsys.readouterr().out == "Spring Cup, match: complete\n"
+        return str(said)
+
+    none = "hnefi mqtt watch: no run is shown at this broker: waiting for {} (hnefi mqtt arena shows one)\n"
+    assert asyncio.run(waits("cup")) == none.format("cup")
+    # A busy machine may deliver what there is too late.
+    only = "hnefi mqtt watch: no run {} is shown at this broker, only cup: waiting for it\n"
+    assert asyncio.run(waits("nope")) in (only.format("nope"), none.format("nope"))
+    assert show().screen(80, 24)[-1] == "this run is not shown: waiting for it"
 
 
 @pytest.mark.process

@@ -7,6 +7,7 @@ import gzip
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -446,6 +447,22 @@ def test_games_are_written_down(tmp_path: Path) -> None:
     assert (record.variant, len(record.plies)) == ("brandubh", 2)
 
 
+def test_a_page_hears_no_answer_to_our_questions_during_a_search(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with serving(journal=Journal("web", tmp_path)) as (_, url), tab(url) as page:
+            sid = await page.open()
+            await page.line(sid, "go infinite")
+            await page.line(sid, "position startpos moves a4a2")
+            await page.line(sid, "isready")
+            await page.text("readyok")
+            errors = [frame["text"] for frame in page.frames if "error" in frame.get("text", "")]
+            assert [error.partition(": ")[0] for error in errors] == [
+                "info string error position startpos moves a4a2"
+            ]
+
+    play(scene)
+
+
 @pytest.mark.cold
 def test_the_command_serves_drains_and_leaves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     mark = os.urandom(8).hex()
@@ -478,6 +495,17 @@ def test_the_command_serves_drains_and_leaves_nobody(monkeypatch: pytest.MonkeyP
         process.kill()
         process.communicate()
     expect_nobody(mark)
+
+
+def test_a_port_that_is_taken_is_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = ["-m", "hnefi.tools.cli", "web", "--port", str(port), "--no-record", "--no-fork"]
+        done = subprocess.run(
+            [sys.executable, *command], stderr=subprocess.PIPE, text=True, timeout=WAIT, check=False
+        )
+    said = f"port {port} of 127.0.0.1: address already in use: expected a free port, or --port 0 for any"
+    assert (done.returncode, done.stderr) == (2, f"hnefi web: {said}\n")
 
 
 @pytest.mark.parametrize(

@@ -361,7 +361,7 @@ class Link:
                 if not (self._patient or self.connections):
                     self._ended.set_result(error)
                     return
-                LOG.warning("no connection broker=%s reason=%s", self.access.address, error)
+                LOG.warning("%s", error)
             await asyncio.sleep(pauses.after(time.monotonic() - began))
 
     async def _hear(self, client: aiomqtt.Client) -> str:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from hnefi.engine.wording import shorten
 
-from ...answers import VariantLine
+from ...answers import Option, VariantLine
 from ...client import Engine, EngineError, EngineProtocolError, Progress, Starter, Timeouts
 from ...format import setoption_line
 from ...messages import SetOption
 from ...process import Exit, Process
-from ..filter import Filter
+from ..filter import FORBIDDEN_OPTIONS, Filter
 
 GRACE = 5.0
 """Seconds after its clock, or after `stop`, within which an engine must have answered before it counts as hung."""
@@ -59,6 +59,10 @@ class Piped(Engine):
         super().__init__(command, timeouts)
         self.heard: Callable[[bytes], None] | None = None
         self.ended: Callable[[str], None] | None = None
+
+    def suggests(self, option: Option) -> bool:
+        """Not what strangers may not set."""
+        return option.name not in FORBIDDEN_OPTIONS
 
     def on_line(self, line: bytes, stamp: float) -> None:
         super().on_line(line, stamp)

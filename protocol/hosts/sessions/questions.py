@@ -1,7 +1,7 @@
 """Questions of our own to the engine of a session, and whose `readyok` is whose.
 
-An answer has no end mark, so that each set of questions stands between two `isready`; what the engine says between
-their `readyok` is not for the client.
+An answer has no end mark, so that each set of questions stands between two `isready`; what answers or refuses them
+between their `readyok` is not for the client.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Questions:
         self._asked: asyncio.Future[list[str]] | None = None
         self._patience: Patience | None = None
         self._readies: deque[int] = deque()
-        self._asks: deque[Callable[[list[str]], None]] = deque()
+        self._asks: deque[tuple[tuple[str, ...], Callable[[list[str]], None]]] = deque()
         self._collecting: list[str] | None = None
         self._answered = asyncio.Event()
 
@@ -47,9 +47,12 @@ class Questions:
         self._readies.append(START)
 
     async def put(self, engine: Piped, questions: Sequence[str], then: Callable[[list[str]], None]) -> None:
-        """Ask; `then` receives the lines of the answer. Send nothing else before it has come. Raises EngineError."""
+        """Ask; `then` receives the lines of the answer, fewer if the engine refuses some. EngineError.
+
+        Send nothing else before it has come.
+        """
         self._readies += (OURS, OURS)
-        self._asks.append(then)
+        self._asks.append((tuple(questions), then))
         self._answered.clear()
         for line in ("isready", *questions, "isready"):
             await engine.send(line)
@@ -85,8 +88,13 @@ class Questions:
 
     def takes(self, text: str) -> bool:
         """Whether a line answers us; those to `query` are given on without `response`, others whole."""
+        if self._collecting is None:
+            return False
+        questions, _ = self._asks[0]
+        if any(text.startswith(f"info string error {question}: ") for question in questions):
+            return True
         word, _, rest = text.partition(" ")
-        if self._collecting is None or not (word in ("response", "moves") or text.startswith(RULES)):
+        if not (word in ("response", "moves") or text.startswith(RULES)):
             return False
         self._collecting.append(rest if word == "response" else text)
         return True
@@ -99,7 +107,8 @@ class Questions:
                 self._collecting = []
             else:
                 answers, self._collecting = self._collecting, None
-                self._asks.popleft()(answers)
+                _, then = self._asks.popleft()
+                then(answers)
                 if not self._asks:
                     self._answered.set()
         return number
