@@ -334,6 +334,8 @@ class Commands:
         for problem in (*message.problems, *problems):
             self._error(problem.read, problem.expected)
         limits = replace(message.limits, searchmoves=searchmoves)
+        if message.problems and not (limits.bounded or limits.infinite or limits.ponder):
+            self._say("info string note nothing in this line limits the search: stop ends it")
         if self.debug:
             self._say(f"info string limits: {say.go_line(limits, [move_name(m) for m in searchmoves])}")
         self._tell_misfit("go")

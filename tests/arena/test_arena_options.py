@@ -219,7 +219,7 @@ def test_engines_are_called_by_names_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["default", "defalt"], r"player 'defalt': .*expected one of .*did you mean default\?"),
+        (["default", "defalt"], r"player: no player 'defalt' \(did you mean default\?\): expected a name"),
         (["default"], "engines: 1 given: expected at least two"),
         (["default", "default", "--pair", "3"], r"'--pair': no such flag \(did you mean --pairs\?\)"),
         (["default", "default", "--output-jsonl", "x"], r"'--output-jsonl': .*did you mean --jsonl\?"),
@@ -278,7 +278,7 @@ def test_engines_are_called_by_names_of_their_own() -> None:
         (["default", "default", "--rules", "dim:x"], "run.rules 'dim:x': "),
         (
             ["default", "default", "--openings-eval-by", "defalt"],
-            r"openings.eval_by 'defalt': .*did you mean default\?",
+            r"openings.eval_by: no player 'defalt' \(did you mean default\?\)",
         ),
         (["default", "default", "--log", "loud"], "--log 'loud': expected one of off, error, warning"),
         (["default", "default", "--cross-check", "0"], "--cross-check '0': expected a whole number"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -403,6 +404,16 @@ def test_a_full_disk_stores_nothing_and_counts_nothing(
     with reopened(folder) as opened:
         assert len(opened.rows) == known == 4
         assert opened.repairs == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere an open file cannot be removed")
+def test_a_run_whose_folder_is_removed_ends(folder: Path) -> None:
+    with reopened(folder) as opened:
+        shutil.rmtree(folder)
+        with pytest.raises(
+            StorageFailed, match=r"games\.jsonl was removed during the run: 1 games not stored"
+        ):
+            opened.append([GAMES_OF[4]])
 
 
 def test_the_digest_knows_moves_and_results_but_no_times() -> None:

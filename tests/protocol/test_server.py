@@ -268,6 +268,25 @@ def test_infinite_and_ponder_hold_the_answer_back(engine: Conversation) -> None:
             assert engine.until("bestmove", SOON)
 
 
+@pytest.mark.parametrize(
+    ("line", "noted"),
+    [
+        ("go depht 2", True),
+        ("go movetime abc", True),
+        ("go movetime abc depth 1", False),
+        ("go dept 2 infinite", False),
+    ],
+)
+def test_a_search_that_nothing_limits_because_of_a_slip_says_so(
+    engine: Conversation, line: str, noted: bool
+) -> None:
+    engine.ask("position startpos")
+    engine.send(line, "stop")
+    said = engine.until("bestmove", SOON)
+    assert said[0].startswith("info string error go ")
+    assert ("info string note nothing in this line limits the search: stop ends it" in said) is noted
+
+
 def test_a_search_that_stop_does_not_end(engine: Conversation) -> None:
     engine.send("variant copenhagen", "perft 4", "stop", "isready", "go depth 1", "query turn")
     engine.until("readyok", SOON)

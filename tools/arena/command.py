@@ -123,7 +123,7 @@ def _read(argv: list[str]) -> Config:
     try:
         return option_reader.from_arguments(argv)
     except ConfigError as error:
-        if hint and str(error).startswith(f"player {shorten(argv[0])}"):
+        if hint and str(error).startswith(f"player: no player {shorten(argv[0])}"):
             raise ConfigError(f"{shorten(argv[0])}: no command and no player{hint}") from None
         raise
 

@@ -159,8 +159,7 @@ def expect_player(where: str, word: str) -> None:
     try:
         players.load(word)
     except players.PlayerError as error:
-        hint = nearest(word, players.names()) if not word.endswith(players.SUFFIX) else ""
-        raise ConfigError(f"{where} {shorten(word)}: {error}{hint}") from None
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def _judge_command(engine: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ reported, and appending needs no more than the operating system's promise about 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -464,6 +465,9 @@ class Store:
         view = memoryview(data)
         while view:
             view = view[os.write(self._files[name], view) :]
+        if not os.fstat(self._files[name]).st_nlink:
+            # The system goes on writing to a file without a name, and all of it would be lost.
+            raise FileNotFoundError(errno.ENOENT, f"{name} was removed during the run")
 
     def _retreat(self) -> None:
         """After a failed write: back to the last whole transaction, as far as the disk allows."""

@@ -84,8 +84,9 @@ def changed(variant: Variant, changes: Iterable[str]) -> Variant:
     for change in changes:
         name, equals, value = change.partition("=")
         if not equals or (name not in SWITCH and name != START):
+            wanted = "the name of a rule switch before =" if equals else "SWITCH=VALUE"
             raise BalanceError(
-                f"{variant.name}: {shorten(change)}: expected SWITCH=VALUE{nearest(name, [*SWITCH, START])}"
+                f"{variant.name}: {shorten(change)}: expected {wanted}{nearest(name, [*SWITCH, START])}"
             )
         if name == START:
             rows = value

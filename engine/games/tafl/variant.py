@@ -346,7 +346,8 @@ def find(name: str, path: str | os.PathLike[str] | None = None, others: Iterable
     if not matches:
         known = [word for variant in everything(path) for word in (variant.name, *variant.aliases)]
         known += others
-        raise VariantError(f"{shorten(name)}: expected the name of a variant{nearest(name, known)}")
+        hint = nearest(name, known) or " (`variants` lists them)"
+        raise VariantError(f"{shorten(name)}: expected the name of a variant{hint}")
     return matches[0]
 
 
