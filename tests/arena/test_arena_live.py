@@ -249,6 +249,14 @@ def play(folder: Path, screen: Screen, pace: float = 0.0, slots: int = 3, **flag
         return asyncio.run(loop.play_on())
 
 
+def test_plain_lines_keep_to_ascii() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="utf-8")
+    Live(stream, plain=True, environment={}).report(["mine – simple · Elo +3.0 ±1.0"])
+    stream.flush()
+    assert raw.getvalue() == b"mine - simple | Elo +3.0 +-1.0\n"
+
+
 def test_a_run_on_a_plain_stream(tmp_path: Path) -> None:
     out = io.StringIO()
     # One game after the other: out of turn, several pairs may be complete at once, and a table falls out.

@@ -412,7 +412,7 @@ _ROWS: tuple[tuple[str, str, Kind, Any, str], ...] = (
     ("output", "log", choice("off", "error", "warning", "info", "debug"), "warning",
      "messages about the arena itself, in arena.log and on standard error"),
     ("output", "quiet", FLAG, False, "only the final tables"),
-    ("output", "plain", FLAG, False, "plain lines, no live line, no colour"),
+    ("output", "plain", FLAG, False, "plain lines in ASCII, no live line, no colour"),
     ("output", "json", FLAG, False, "only the summary, as JSON"),
     ("control", "dry_run", FLAG, False, "start nothing; print what would be played"),
     ("control", "fail_on_fault", FLAG, False, "stop at the first engine fault (exit 3)"),

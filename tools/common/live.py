@@ -36,8 +36,8 @@ class Stream(Protocol):
 class Live:
     """Lines that stay on a stream and, on a terminal, a live part below them that is redrawn.
 
-    `plain` turns off the live part and colours; `quiet` writes nothing. `clock` returns seconds; `columns` is the
-    width.
+    `plain` turns off the live part and colours, and keeps to ASCII; `quiet` writes nothing. `clock` returns seconds;
+    `columns` is the width.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Live:
     ) -> None:
         self._stream = stream
         self.quiet = quiet
+        self._plain = plain
         self.terminal = not (plain or quiet) and is_terminal(stream) and environment.get("TERM") != "dumb"
         self.colour = self.terminal and not environment.get("NO_COLOR")
         self._clock = clock
@@ -138,7 +139,7 @@ class Live:
         return WIDTH
 
     def _fitting(self, line: str) -> str:
-        return encodable(line, getattr(self._stream, "encoding", "utf-8"))
+        return encodable(line, "ascii" if self._plain else getattr(self._stream, "encoding", "utf-8"))
 
     def _put(self, text: str) -> None:
         if text and not self.quiet:
