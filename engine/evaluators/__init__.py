@@ -29,9 +29,15 @@ HAND = "default-2026.3"
 BY_HAND = {HAND: "", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
 """Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`, or
 the newest set, which lies beside the folders."""
-NETWORKS = {"net-copenhagen-2": str(Path(__file__).with_name("weights") / "net-copenhagen-2.safetensors")}
+NETWORKS = {
+    name: str(Path(__file__).with_name("weights") / f"{name}.safetensors")
+    for name in ("net-copenhagen-2", "net-fetlar-1")
+}
 """Networks that ship with the engine, and their files."""
-PICKED = {"dac5c446d3806110804b848f11f9249316138525d6c8f9908f60c8d03d9d64f4": "net-copenhagen-2"}
+PICKED = {
+    "dac5c446d3806110804b848f11f9249316138525d6c8f9908f60c8d03d9d64f4": "net-copenhagen-2",
+    "fd1acb9448f7cc44753c5bba833e51fd4aa903e97828d1380de747fd15658817": "net-fetlar-1",
+}
 """What `default` is, by the hash of the rules: a network that lost to `HAND` on neither side (MEASUREMENTS.md)."""
 NEWEST = "default-2026.4"
 """The versioned name of `default`: it keeps its choice when other networks come."""

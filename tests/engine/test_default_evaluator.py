@@ -17,7 +17,7 @@ from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.session import Session
 from hnefi.tools.bench.siege import SHIPPED, read
 
-PICKED = {"copenhagen": "net-copenhagen-2"}
+PICKED = {"copenhagen": "net-copenhagen-2", "fetlar": "net-fetlar-1"}
 """Shipped variants for which `default` is a network."""
 SECONDS = 300.0
 
