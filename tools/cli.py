@@ -176,6 +176,14 @@ def _leave_garbage() -> None:
     atexit.register(gc.freeze)
 
 
+def _hear_no_more() -> None:
+    """The command has ended: a Ctrl-C that comes while Python itself ends would only be a traceback."""
+    import signal
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _unwritten(command: str, error: OSError) -> int:
     """What a disk did not take, or that a file is in the place of a command's folder, in a sentence; any other error is
     a mistake of ours and shows where."""
@@ -197,8 +205,11 @@ def _run(command: str, arguments: list[str], *, program: bool) -> int:
         from importlib import import_module
 
         if command in ADAPTERS:
-            status: int = import_module(COMMANDS[command][0]).main(arguments)
-            return status
+            try:
+                return int(import_module(COMMANDS[command][0]).main(arguments))
+            finally:
+                if program:
+                    _hear_no_more()
         from .common import compiling, interrupts
 
         if program:

@@ -63,6 +63,8 @@ class GameSession:
         """The number of lines of an analysis; 0 without analysis."""
         self.replaying: float | None = None
         """Seconds between two plies of a replay."""
+        self.hint_later: Limits | None = None
+        """The limits of a hint that was asked for while an engine was to move; a person gets it at the next turn."""
         self.offered: SideLetter | None = None
         """The side that offers a draw."""
         self.ready = False
@@ -217,6 +219,7 @@ class GameSession:
         self.looking = self.paused = False
         self.analysing = 0
         self.replaying = None
+        self.hint_later = None
         self.offered = None
         self.arrivals += 1
         self.players.forget_scores()
@@ -405,6 +408,7 @@ class GameSession:
         self.withdraw()
         self.pace.rest()
         self.analysing = 0
+        self.hint_later = None
         if self.game.at is self.game.root.tip() and not self.looking:
             self.files.over(self.game.at.ply, end.result, end.reason)
         if news:
@@ -447,6 +451,8 @@ class GameSession:
             pass
         elif self.players[self.side].opponent is None:
             self._think()
+            if self.hint_later is not None:
+                self.hint(self.hint_later)
         elif not self.paused:
             if self.mode == "watch" and self.game.at.ply and self.speed:
                 self.pace.after(self.speed, self.ask_for_move)
@@ -470,6 +476,7 @@ class GameSession:
 
     def hint(self, limits: Limits) -> None:
         """Ask our engine what it would play here."""
+        self.hint_later = None
         self.questions.ask(self._question(self.players.helper, "hint", limits))
 
     def begin_review(
@@ -498,6 +505,7 @@ class GameSession:
         The game then continues at the current position; an engine that is to move there waits for `go`.
         """
         self.withdraw()
+        self.hint_later = None
         self.analysing = lines
         if not lines:
             self.looking = self.game.at is not self.game.root.tip()

@@ -145,7 +145,8 @@ def by_name(name: str, variant: AnyVariant) -> Spec:
     try:
         player = load_player(name)
     except PlayerError as error:
-        raise ValueError(str(error)) from None
+        hint = "" if name.endswith(".toml") else "; `hnefi engines add` registers a program"
+        raise ValueError(f"{error}{hint}") from None
     misfit = player.misfit(variant)
     if misfit is not None:
         raise ValueError(misfit)

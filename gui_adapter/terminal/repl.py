@@ -73,7 +73,7 @@ class Repl:
                 self._print(
                     [part for row in screen.wrapped(text, columns) for part in (("class:dim", row), NEW_LINE)]
                 )
-        if controller.waiting is not None:
+        if controller.waiting is not None and self._first != "continue":
             waiting = "An unfinished game is saved: `continue` resumes it."
             self._print([("class:news", waiting), NEW_LINE])
         controller.start(held=self._first is not None)

@@ -78,6 +78,11 @@ class Review:
         return f"review {self.done} of {len(self.nodes)}" if self.running else ""
 
     @property
+    def empty(self) -> bool:
+        """Whether it has found nothing: no position was analysed."""
+        return all(look is None or bool(look.problem) for look in self._looks)
+
+    @property
     def current(self) -> bool:
         """Whether the main line is still the one that was analysed."""
         return [self._session.game.root, *self._session.game.root.tip().line()] == self.nodes

@@ -153,6 +153,9 @@ class FullScreen:
         self._controller.on_change(self._changed)
         self._catch_signals()
         try:
+            # An earlier Ctrl-C has cancelled this task, which ends here, before it draws: a slow terminal would
+            # still be reading the screen when we leave it, and the next Ctrl-C discards what is unread.
+            await asyncio.sleep(0)
             await self.application.run_async(handle_sigint=False, set_exception_handler=False)
         except EOFError:
             return 0  # the terminal is gone

@@ -109,17 +109,47 @@ def test_own_comments_and_variations_stay(house: House) -> None:
 def test_stopped_it_keeps_what_is_known(house: House) -> None:
     async def story(person: Person) -> None:
         await whole_game(person)
-        await person.types(ENDLESS)
-        assert "one is running (review 0 of 9)" in await person.fails("review")
-        view = await person.sees(lambda view: view.reviewing)
-        assert "review 0 of 9" in plain(panes.status(view, 80))
+        await person.types(SHORT)
+        review = person.controller.session.review
+        assert review is not None
+        review.limit = 100_000_000  # of all positions but the first
+        view = await person.sees(lambda view: view.reviewing == "review 1 of 9")
+        assert "one is running (review 1 of 9)" in await person.fails("review")
+        assert "review 1 of 9" in plain(panes.status(view, 80))
         assert "stop" in view.words
         await person.types("stop")
         await person.controller.settled()
         assert person.view.reviewing == ""
-        assert "Not analysed: 9 of 9 positions." in person.said
-        assert any("The review was stopped after 0 of 9 positions:" in line for line in person.said)
+        assert "Not analysed: 8 of 9 positions." in person.said
+        assert any("The review was stopped after 1 of 9 positions:" in line for line in person.said)
         assert any("?" in line for line in (await person.types("review")).lines), "what is unknown is marked"
+
+    house.talk(story)
+
+
+def test_stopped_before_it_knows_anything_it_begins_anew(house: House) -> None:
+    async def story(person: Person) -> None:
+        await whole_game(person)
+        await person.types(ENDLESS, "stop")
+        await person.controller.settled()
+        assert "Not analysed: 9 of 9 positions." in person.said
+        assert person.said[-1] == "`review` begins anew."
+        assert (await person.types("review")).lines == ("Our engine looks at 9 positions; `stop` ends it.",)
+
+    house.talk(story)
+
+
+def test_it_ends_an_analysis(house: House) -> None:
+    """Which never ends by itself, and keeps the engine busy."""
+
+    async def story(person: Person) -> None:
+        await person.plays("side both", "b4b2")
+        await person.types("analyze")
+        await person.sees(lambda view: view.thinking and view.thinking.lines)
+        assert (await person.types(SHORT)).lines[0] == "The analysis has ended."
+        await person.controller.settled()
+        assert any(line.startswith("The review is over: ") for line in person.said)
+        assert person.view.mode == "play"
 
     house.talk(story)
 
@@ -130,6 +160,7 @@ def test_the_game_goes_on_beside_it_and_a_new_one_ends_it(house: House) -> None:
         await person.types(ENDLESS, "d1c1")
         assert person.view.reviewing
         assert len(person.view.history) == 3
+        assert "a review is running (review 0 of 3)" in await person.fails("analyze")
         await person.types("new brandubh")
         await person.controller.settled()
         assert person.view.reviewing == ""

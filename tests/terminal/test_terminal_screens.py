@@ -384,6 +384,7 @@ def test_an_unfinished_game_is_kept(face: str, tmp_path: Path) -> None:
     with begin(tmp_path, face, "--continue") as seen:
         seen.asked("defenders")
         seen.wait(lambda: board_row(seen, 2).startswith("●"))
+        assert "An unfinished game is saved" not in seen.everything
         seen.signal(signal.SIGINT)
         seen.asked("yes or no")
         seen.signal(signal.SIGTERM)

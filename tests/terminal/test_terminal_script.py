@@ -124,6 +124,7 @@ def test_an_opponent_that_plays_one_game_chooses_it(
         (["--variant", "brandub-x"], "expected the name of a variant"),
         (["--level", "11"], "expected a number from 0 to 10, or auto"),
         (["--against", "nobody"], "no player 'nobody'"),
+        (["--against", "/bin/nobody"], "`hnefi engines add` registers a program"),
         (["--against", "simple", "--variant", "hex"], "plays tafl only"),
         (["--against", "hex-perfect", "--against", "simple"], "simple plays tafl only, not hex:5"),
         (["--engine", '"'], "expected a program and its arguments"),

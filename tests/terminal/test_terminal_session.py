@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import re
@@ -158,6 +159,34 @@ def test_a_hint_that_comes_too_late_is_not_dropped_silently(house: House) -> Non
         assert sum(line.startswith("Hint: ") for line in person.said) == 1
 
     house.talk(story)
+
+
+def test_a_hint_while_the_engine_is_to_move_comes_after_its_move(house: House) -> None:
+    """Typed while the rules are loaded; the engine is asked in the moment in which all three lines are carried out."""
+
+    async def story(person: Person) -> None:
+        waiting = [asyncio.ensure_future(person.types(line)) for line in ("b4b2", "hint", "eval")]
+        await asyncio.sleep(0)
+        assert not person.view.ready
+        moved, told, _ = await asyncio.gather(*waiting)
+        assert moved.lines == ()
+        assert told.lines[0].startswith("The hint comes after the move of ")
+        await person.controller.settled()
+        assert moves_of(person.view) == list(GAME[:2])
+        assert sum(line.startswith("Hint: ") for line in person.said) == 1
+
+    house.talk(story, engine=parrot("at=99"))
+
+
+def test_a_hint_is_given_whenever_it_is_typed(house: House) -> None:
+    async def story(person: Person) -> None:
+        asked = asyncio.ensure_future(person.types("hint"))
+        await asyncio.sleep(0)
+        assert not person.view.ready
+        await asked
+        await person.hears("Hint: ")
+
+    house.talk(story, engine=parrot("at=99"))
 
 
 def test_why_nothing_can_be_played_from_a_square(house: House) -> None:

@@ -281,6 +281,20 @@ def test_an_error_of_the_controller_ends_the_screen_and_is_raised() -> None:
         run_to_its_end("hint\r", hint=RuntimeError("broken"))
 
 
+def test_an_interrupt_before_the_first_screen_draws_none() -> None:
+    async def body(paper: Paper) -> None:
+        running = asyncio.current_task()
+        assert running is not None
+        running.cancel()  # as asyncio does at the first Ctrl-C
+        with create_pipe_input() as source:
+            await FullScreen(Listener(start()), source=source, target=paper).run()
+
+    paper = Paper()
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(asyncio.wait_for(body(paper), PATIENCE))
+    assert paper.mouse == []
+
+
 def test_the_screen_leaves_when_the_game_is_closed() -> None:
     async def body() -> None:
         controller = Listener(start())

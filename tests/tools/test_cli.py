@@ -433,6 +433,34 @@ def test_an_interruption_is_quiet() -> None:
         assert "Traceback" not in said
 
 
+LATE = """
+import signal, sys, threading, types
+from hnefi.tools import cli
+
+def main(words):
+    here = threading.main_thread()
+
+    def late():
+        here.join()  # until Python ends
+        signal.pthread_kill(here.ident, signal.SIGINT)
+
+    threading.Thread(target=late).start()
+    return 1
+
+sys.modules["late"] = types.SimpleNamespace(main=main)
+cli.COMMANDS["play"] = ("late", "")
+sys.argv = ["hnefi", "play"]
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.process
+def test_an_interruption_at_the_very_end_is_quiet() -> None:
+    command = [sys.executable, "-c", LATE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 @pytest.mark.process
 def test_a_command_leaves_its_memory_to_the_system() -> None:
     """Looking through all objects at the end would take as long as many commands themselves."""

@@ -218,9 +218,12 @@ async def stop(c: Controller, _rest: str) -> Reply:
         raise WordError("stop: nothing is running")
     if watching and c.session.watcher is None:
         return Reply(("The game is no longer followed.",))
-    if analysing and c.session.paused:
-        return Reply(("The analysis has ended; the engine waits for `go`.",))
-    return Reply(("The analysis has ended.",)) if analysing else Reply()
+    return Reply((analysis_ended(c),) if analysing else ())
+
+
+def analysis_ended(c: Controller) -> str:
+    """What is said of an analysis that has just ended."""
+    return f"The analysis has ended{_waiting(c)}."
 
 
 async def undo(c: Controller, rest: str) -> Reply:

@@ -18,6 +18,7 @@ from ..theme import ASCII, glyphs, role
 from ..values import Entry, Reply
 from ..watching import Watcher, WatchError
 from . import WordError, seconds, whole
+from .play import analysis_ended
 
 if TYPE_CHECKING:
     from ..controller import Controller
@@ -81,7 +82,10 @@ async def hint(c: Controller, _rest: str) -> Reply:
         raise WordError(f"hint: the game is over: {session.end.words}")
     asked = session.questions.asked
     if asked is not None and asked.purpose == "move":
-        raise WordError(f"hint: {asked.opponent.name} is thinking about its move")
+        if session.mode != "play":
+            raise WordError(f"hint: {asked.opponent.name} is thinking about its move")
+        session.hint_later = opponents.HINT
+        return Reply((f"The hint comes after the move of {asked.opponent.name}.",))
     session.hint(opponents.HINT)
     return Reply()
 
@@ -142,6 +146,8 @@ async def analyze(c: Controller, rest: str) -> Reply:
     count = whole(rest, 1, LINES_HIGHEST, "analyze") if rest else (c.session.analysing or c.settings.lines)
     if c.session.end is not None:
         raise WordError(f"analyze: the game is over: {c.session.end.words}. `undo` or `goto` lead back")
+    if c.session.review is not None and c.session.review.running:
+        raise WordError(f"analyze: a review is running ({c.session.review.progress}): `stop` ends it")
     c.session.replaying = None
     await c.session.analyse(count)
     return Reply(("Analysis: moves are played for both sides, `stop` ends it.",) if c.interactive else ())
@@ -350,12 +356,17 @@ async def review(c: Controller, rest: str) -> Reply:
     known = session.review
     if known is not None and known.running:
         raise WordError(f"review: one is running ({known.progress}): `stop` ends it")
-    if known is not None and known.result is not None and known.current and not rest:
+    if known is not None and known.result is not None and known.current and not (known.empty or rest):
         return Reply(tuple(_review_report(c, known)))
+    said = []
+    if session.analysing:
+        # It would keep the engine that the review asks, for ever.
+        await session.analyse(0)
+        said.append(analysis_ended(c))
     begun = session.begin_review(
         limit, lambda found: _tell_review(c, found), c.say if not c.interactive else lambda _: None
     )
-    return Reply((f"Our engine looks at {len(begun.nodes)} positions; `stop` ends it.",))
+    return Reply((*said, f"Our engine looks at {len(begun.nodes)} positions; `stop` ends it."))
 
 
 def _review_report(c: Controller, found: Review) -> list[str]:
@@ -377,6 +388,8 @@ def _tell_review(c: Controller, found: Review) -> None:
     c.say(
         "`review` shows everything, `review next` the first mark; `save` saves it."
         if count
+        else "`review` begins anew."
+        if found.empty
         else "`review` shows it all."
     )
 
