@@ -248,7 +248,7 @@ def _expect_shown_by_players(
         (("place", "uct-100", "--variant", "chess"), "--variant 'chess': expected some of brandubh"),
         (("place", "evolved-copenhagen"), "evolved-copenhagen plays copenhagen only"),
         (("place", "uct-100", "--every", "5"), "--every 5 and --near 10: expected at most 2 pairs"),
-        (("place", "nobody"), "no player 'nobody': expected one of"),
+        (("place", "nobody"), "no player 'nobody': expected a name"),
         (("report", "/nowhere"), "/nowhere: expected the folder of a run"),
         (("report",), "nothing is published yet"),
         (("games",), "nothing is published yet"),
