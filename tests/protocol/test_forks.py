@@ -199,8 +199,8 @@ def test_a_dead_server_takes_its_forks_along_and_gets_a_successor(
             os.kill(first, signal.SIGKILL)
             await until(lambda: engine.failure)
             assert "killed by SIGKILL" in str(engine.failure)
+            await until(lambda: not server.ready or (server.process and server.process.pid != first))
             # Nobody waits for the successor.
-            server.ready = False
             between = await Engine.start(own_command(), "uti", starter=server.start)
             await until(lambda: server.ready and server.process and server.process.pid != first)
             after = await Engine.start(own_command(), "uti", starter=server.start)
