@@ -26,7 +26,7 @@ SMALL = {name: game.small for name, game in catalogue.GAMES.items()}
 """A small variant of every game: kernels are compiled per game, not per variant."""
 
 ALGORITHMS = ("alphabeta", "minimax", "mcts")
-BLIND = ("random", "random-coded")
+RANDOM = ("random", "random-coded")
 """Algorithms that evaluate nothing."""
 OTHERS = "others"
 """Counting, evaluating, and whole games in one kernel."""
@@ -197,7 +197,7 @@ def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position
     searcher = Searcher(replace(settings, hash_mib=1, evaluator=evaluator))
     searcher.begin()
     searcher.search(position, Limits(depth=1), lambda _: None)
-    if settings.algorithm not in BLIND:
+    if settings.algorithm not in RANDOM:
         searcher.evaluate(position)
     return position
 

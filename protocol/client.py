@@ -76,7 +76,6 @@ VARIANT_OPTIONS = ("uci_variant", "variant")
 """Options that choose what is played, in lower case."""
 
 _UNLIMITED = Limits()
-_NO_OPTIONS: Mapping[str, str | int | bool] = MappingProxyType({})
 
 UNREADY = "info string error isready: "
 """How the line begins that our engine says in the place of `readyok`."""
@@ -274,7 +273,7 @@ class Engine(Listener):
         return self._accepted(await self.ask(line, self.timeouts.ready))
 
     async def set_variant(
-        self, name: str, options: Mapping[str, str | int | bool] = _NO_OPTIONS
+        self, name: str, options: Mapping[str, str | int | bool] = MappingProxyType({})
     ) -> VariantLine | None:
         """Choose the game or rule set; returns what the engine says about it, if it says anything.
 

@@ -158,6 +158,18 @@ def test_what_is_compiled_is_what_searches_need() -> None:
     assert warmup.kind(games.find("hex:5"), Settings()) == ("hex", "alphabeta", "default")
 
 
+def test_who_moves_at_random_prepares_no_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal asks its rules of such an engine: an empty cache would otherwise have two processes compile."""
+
+    def evaluate(*_: object) -> None:
+        raise AssertionError("an evaluator is asked")
+
+    monkeypatch.setattr(Searcher, "evaluate", evaluate)
+    warmup.warm_game(games.find("copenhagen"), Settings(algorithm="random"))
+    with pytest.raises(AssertionError, match="an evaluator is asked"):
+        warmup.warm_game(games.find("copenhagen"), Settings())
+
+
 def test_an_analysis_at_a_low_level_prepares_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not play down to the level, so it needs the network that the level's moves do without."""
     kinds: list[warmup.Kind] = []

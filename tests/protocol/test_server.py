@@ -275,6 +275,7 @@ def test_infinite_and_ponder_hold_the_answer_back(engine: Conversation) -> None:
         ("go movetime abc", True),
         ("go movetime abc depth 1", False),
         ("go dept 2 infinite", False),
+        ("go", False),
     ],
 )
 def test_a_search_that_nothing_limits_because_of_a_slip_says_so(
@@ -283,7 +284,7 @@ def test_a_search_that_nothing_limits_because_of_a_slip_says_so(
     engine.ask("position startpos")
     engine.send(line, "stop")
     said = engine.until("bestmove", SOON)
-    assert said[0].startswith("info string error go ")
+    assert said[0].startswith("info string error go ") is (line != "go")
     assert ("info string note nothing in this line limits the search: stop ends it" in said) is noted
 
 

@@ -288,6 +288,10 @@ def test_a_folder_needs_no_file_besides(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["brandub+"], "expected SWITCH=VALUE"),
+        (
+            ["brandubh+shieldwal=off"],
+            "expected the name of a rule switch before = (did you mean shieldwall?)",
+        ),
         (["brandubh+kingsides=4"], "did you mean king_sides?"),
         (["brandubh+king_sides=3"], "king_sides: '3': expected one of 4, 2"),
         (["brandubh+start=7/7"], "start"),

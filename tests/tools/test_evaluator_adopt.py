@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hnefi.engine import games
-from hnefi.engine.evaluators import files
+from hnefi.engine.evaluators import NETWORKS, files
 from hnefi.tools.evaluator import command
 
 
@@ -24,7 +24,8 @@ def test_a_copy_is_for_the_other_rules_and_values_as_before(
     assert parent["variant"] == "copenhagen"
     assert parent["sha256"] == made.sha256
     assert "results" not in made.document, "they were of the other rules"
-    assert made.output["scale"] != 100, "what a unit is worth comes along"
+    own = files.load(NETWORKS["net-copenhagen-2"], games.find("copenhagen"))
+    assert made.output == own.output != own.network.output, "what a unit is worth comes along"
     with pytest.raises(files.EvaluatorError, match="made for fetlar"):
         files.load(copy, games.find("copenhagen"))
 

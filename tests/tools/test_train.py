@@ -446,6 +446,21 @@ def test_games_of_another_training_are_learned_from(
     assert "other: no games: expected the folder of a training with some" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("word", "changed", "fits"),
+    [
+        ("magpie", {}, True),
+        ("tablut-herr-7", {}, False),  # other places at the start
+        ("magpie", {"rules_hash": "0" * 64}, False),  # rules that its name no longer stands for
+        ("nowhere", {"rules_hash": "0" * 64}, False),
+    ],
+)
+def test_games_of_which_other_rules_are_learned_from(word: str, changed: dict[str, str], fits: bool) -> None:
+    brandubh: Any = games.find("brandubh")
+    config = {"variant": word, **(changed or {"rules_hash": games.find(word).hash})}
+    assert run._same_board(config, brandubh) is fits
+
+
 @pytest.mark.slow
 def test_games_by_other_rules_teach_and_do_not_examine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
