@@ -89,7 +89,6 @@ class Voice:
         self._ring = Ring()
         self._answers: dict[int, int] = {}
         self._reports = Reports(KEPT_MULTIPV)
-        self._last_in = 0
         self._changed = asyncio.Event()
         self._tasks = [
             asyncio.create_task(work, name=f"{sid} {name}")
@@ -144,9 +143,8 @@ class Voice:
         for line in self._reports.finish():
             self.say(line)
 
-    def changed(self, last_in: int) -> None:
-        """Announce that the state has changed."""
-        self._last_in = last_in
+    def changed(self, _last_in: int) -> None:
+        """Announce that the state has changed; what it knows of is said by the facts themselves."""
         self._changed.set()
 
     async def flushed(self, timeout: float) -> bool:
@@ -175,8 +173,8 @@ class Voice:
             self._changed.clear()
             facts = await self._facts()
             if self.box is not None and facts:
-                numbers = {"last_in": self._last_in, "last_out": self._ring.last}
-                self.box.put({"t": "state", "s": self.sid, **facts, **numbers}, ("state", self.sid))
+                frame = {"t": "state", "s": self.sid, **facts, "last_out": self._ring.last}
+                self.box.put(frame, ("state", self.sid))
 
     async def _write_reports(self) -> None:
         while True:

@@ -41,11 +41,15 @@ class WebSession(Session[Voice]):
         self._special: Mapping[str, str] = {}
 
     async def facts(self) -> Mapping[str, Any]:
-        """The state: that of any session, plus legal moves with their captures, special squares, and the outcome."""
+        """The state: that of any session, plus legal moves with their captures, special squares, and the outcome.
+
+        `last_in` is the last line that it knows of, not the last one received: a line may arrive between the questions
+        and their answers, and a page that waits for its effect must not take an older state for it.
+        """
         if not self.begun:
             return {}
         while True:
-            variant = self.variant
+            variant, last_in = self.variant, self.last_passed
             asks_rules = self._rules_of is not variant and not self.searching
             answers = await self._questions.ask(self.engine, *QUESTIONS, *(("rules",) if asks_rules else ()))
             if len(answers) < len(QUESTIONS):
@@ -76,6 +80,7 @@ class WebSession(Session[Voice]):
             "special": self._special,
             "outcome": None if outcome == "none" else {"result": outcome, "reason": reason},
             "captures": [int(count) for count in captures.split()],
+            "last_in": last_in,
         }
 
     def leave(self) -> None:

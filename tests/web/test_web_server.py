@@ -17,7 +17,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from leftover_processes import MARK, expect_nobody, marked
-from mqtt_parts import fake
+from mqtt_parts import fake, until
 from web_parts import WAIT, Tab, policy, serving, tab
 
 from hnefi.gui_adapter.web import frames
@@ -25,6 +25,7 @@ from hnefi.gui_adapter.web import server as server_module
 from hnefi.gui_adapter.web.server import HEADERS, PAGES
 from hnefi.protocol import fork_client
 from hnefi.protocol.hosts.journal import Journal, read
+from hnefi.protocol.hosts.sessions.engine_process import Piped
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]
 
@@ -178,6 +179,31 @@ def test_a_game_by_lines() -> None:
             await page.say({"t": "close", "s": sid})
             await page.kind("closed")
             assert not server.site.sessions
+
+    play(scene)
+
+
+def test_a_state_knows_of_its_last_line_even_if_another_came_while_it_was_asked_for() -> None:
+    async def scene() -> None:
+        async with serving() as (server, url), tab(url) as page:
+            sid = await page.open()
+            session = server.site.sessions[sid]
+            await page.line(sid, "position startpos moves a4a2", 1)
+            await page.state(sid, "a4a2")
+            ask, passed = session._questions.ask, asyncio.Event()
+
+            async def slow(engine: Piped, *questions: str) -> list[str]:
+                answers = await ask(engine, *questions)
+                if not passed.is_set():
+                    passed.set()
+                    await page.line(sid, "position startpos", 3)
+                    await until(lambda: session.last_passed == 3, "the line being passed on")
+                return answers
+
+            session._questions.ask = slow
+            await page.line(sid, "play d3a3", 2)
+            state = await page.hear(lambda frame: frame["t"] == "state" and frame["last_in"] == 3)
+            assert (passed.is_set(), state["moves"]) == (True, [])
 
     play(scene)
 

@@ -104,6 +104,8 @@ class Session(Generic[O]):
         self._tasks: set[asyncio.Task[None]] = set()
         self.outgoing = outlet(self.facts)
         self._incoming = Incoming(self.outgoing.say)
+        self.last_passed = 0
+        """The number of the last line that the engine was sent or that was refused: later questions know of it."""
 
     # Beginning and end
 
@@ -203,6 +205,7 @@ class Session(Generic[O]):
             return
         refusal = self.policy.filter.refusal(text)
         if refusal is not None:
+            self.last_passed = number or self.last_passed
             self.outgoing.say(refusal)
             return
         search = self._clock.search
@@ -224,6 +227,7 @@ class Session(Generic[O]):
             elif command in ("stop", "ponderhit") and self.searching:
                 self._clock.hurry(command)
             self.memory.note(words, text)
+            self.last_passed = number or self.last_passed
             await self.engine.send(text)
             await self._record(words)
         if command in STATEFUL:
