@@ -116,6 +116,11 @@ def test_an_engine_whose_game_is_unknown_is_asked_for_less(capsys: pytest.Captur
     assert status == 0
     assert named(document, "skipped") == {"bestmove-legal", "pv-legal"}
     assert "name it with --variant" in document["steps"][1]["text"]
+    assert main(["--proto", "uci", "--only", "go", "--only", "*-legal", *HEX]) == 0
+    assert capsys.readouterr().out.endswith(
+        "skipped: 2 steps that need the rules; the engine does not say which game it\n"
+        "plays: name it with --variant\n"
+    )
 
 
 # Faults, each with the steps that find it and others that do not

@@ -118,7 +118,9 @@ def test_another_seed_is_another_run(tmp_path: Path, undisturbed: str) -> None:
     assert archive(tmp_path / "run") != undisturbed
 
 
-def test_fewer_generations_first(tmp_path: Path, undisturbed: str) -> None:
+def test_fewer_generations_first(
+    tmp_path: Path, undisturbed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "run"
     assert evolve(out, "--generations", "3") == 0
     assert command.main(["resume", str(out), "--generations", "8", "--quiet"]) == 0
@@ -127,6 +129,12 @@ def test_fewer_generations_first(tmp_path: Path, undisturbed: str) -> None:
     assert evolve(out, "--generations", "3") == 0
     assert archive(out) == undisturbed
     assert folder.read_config(out)["generations"] == 8
+    # Whoever asks for what is there already is not left to guess why nothing happens.
+    capsys.readouterr()
+    assert command.main(["resume", str(out), "--generations", "8"]) == 0
+    assert f"nothing to evolve: generation 8 is finished; for more:\n  hnefi evolve resume {out}" in (
+        capsys.readouterr().out
+    )
 
 
 def start(*words: str, pace: float) -> subprocess.Popen[str]:

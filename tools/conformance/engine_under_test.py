@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 OK_WORDS = frozenset(f"{word}ok" for word in GREETINGS)
 PREFERRED = "brandubh"
+UNKNOWN_GAME = "the engine does not say which game it plays: name it with --variant"
+"""Why steps that judge its moves are skipped."""
 """The variant to check with if the engine plays it: a small board makes fast steps."""
 NOTED_LINES = 200
 STEP_LIMIT = 120.0
@@ -225,7 +227,7 @@ class EngineUnderTest:
         """The start position by our own rules; Skipped if the engine's game is unknown."""
         if self._start is None:
             if self.variant is None:
-                raise Skipped("the engine does not say which game it plays: name it with --variant")
+                raise Skipped(UNKNOWN_GAME)
             from hnefi.engine.games import initial
 
             self._start = initial(self.variant)

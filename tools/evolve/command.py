@@ -278,6 +278,9 @@ def _run(
             plain=given.plain,
         )
         progress.say(_heading(first, len(plans), out, min(start.values()) if any(start.values()) else None))
+        if all(start[seed] >= plan.generations for seed, plan in plans.items()):
+            progress.say(f"nothing to evolve: generation {min(start.values())} is finished; for more:")
+            progress.say(f"  hnefi evolve resume {shlex.quote(str(out))} --generations N")
 
         def words() -> list[str]:
             progress.end()
