@@ -230,10 +230,18 @@ def test_an_anchor_moves_its_own_table_only() -> None:
     free = rate(units, Model(bootstrap=50))
     assert anchored[1] == free[1]
     known, floating = anchored[0].ratings, free[0].ratings
-    assert (known["B"].value, known["B"].error) == (pytest.approx(1500), pytest.approx(0, abs=1e-9))
+    assert (known["B"].value, known["B"].error) == (pytest.approx(1500), 0.0)
     assert known["A"].value - 1500 == pytest.approx(floating["A"].value - floating["B"].value)
     assert known["A"].error == pytest.approx(2 * floating["A"].error)  # type: ignore[operator]
     assert anchored[0].sides["brandubh"].value == pytest.approx(free[0].sides["brandubh"].value)
+    for name in "ABCD":
+        for elo in range(-2000, 2000, 250):
+            table = next(
+                table
+                for table in rate(units, Model(anchor=(name, elo), bootstrap=20))
+                if name in table.ratings
+            )
+            assert table.ratings[name].error == 0.0
     with pytest.raises(ValueError, match=r"anchor 'X': expected an engine that played \(A, B, C, D\)"):
         rate(units, Model(anchor=("X", 0)))
 

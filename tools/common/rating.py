@@ -303,7 +303,10 @@ class _Fit:
                 break
         if self.anchor is not None and self.model.anchor:
             ratings = found[:, : self.engines]
-            ratings += self.model.anchor[1] / SCALE - ratings[:, self.anchor : self.anchor + 1]
+            fixed = self.model.anchor[1] / SCALE
+            ratings += fixed - ratings[:, self.anchor : self.anchor + 1]
+            # Rounding would leave a trace, on some processors, and the anchor would be shown with an error of ± 0.
+            ratings[:, self.anchor] = fixed
         return found
 
     def deviations(self, games: Floats, found: Floats) -> Floats:
