@@ -116,11 +116,18 @@ def test_an_engine_whose_game_is_unknown_is_asked_for_less(capsys: pytest.Captur
     assert status == 0
     assert named(document, "skipped") == {"bestmove-legal", "pv-legal"}
     assert "name it with --variant" in document["steps"][1]["text"]
-    assert main(["--proto", "uci", "--only", "go", "--only", "*-legal", *HEX]) == 0
-    assert capsys.readouterr().out.endswith(
+    unjudged = (
         "skipped: 2 steps that need the rules; the engine does not say which game it\n"
         "plays: name it with --variant\n"
     )
+    assert main(["--proto", "uci", "--only", "go", "--only", "*-legal", *HEX]) == 0
+    assert f"{unjudged}Small Hex (uci) follows the protocol" in capsys.readouterr().out
+    # After a failure, the command that repeats the step still comes right after the sentence that announces it.
+    only = [word for step in ("go-infinite", "*-legal") for word in ("--only", step)]
+    assert main(["--proto", "uci", "--timeout", str(SHORT), *only, *HEX, "hasty"]) == 1
+    said = capsys.readouterr().out
+    assert unjudged in said
+    assert "step:\n  hnefi arena check " in said
 
 
 # Faults, each with the steps that find it and others that do not

@@ -340,11 +340,16 @@ def counts(results: Sequence[Result]) -> dict[str, int]:
 
 
 def summary(engine: EngineUnderTest, results: Sequence[Result], seconds: float) -> list[str]:
-    """The last lines: the counts, the verdict with the names of the failed steps, and whether moves went unjudged."""
+    """The last lines: the counts, whether moves went unjudged, and the verdict with the names of the failed steps."""
     from .engine_under_test import UNKNOWN_GAME
 
     said = ", ".join(f"{number} {word}" for word, number in counts(results).items() if number)
     lines = [f"{said} in {seconds:.1f} s"]
+    unjudged = sum(result.text == UNKNOWN_GAME for result in results)
+    if unjudged:
+        # The verdict alone would be taken for one about its moves as well.
+        steps = "1 step that needs" if unjudged == 1 else f"{unjudged} steps that need"
+        lines += textwrap.wrap(f"skipped: {steps} the rules; {UNKNOWN_GAME}", 80)
     failed = [result.step.name for result in results if result.status == "FAIL"]
     name = _printable(engine.name or engine.command[0])
     spoken = f" ({engine.proto})" if engine.proto else ""
@@ -353,11 +358,6 @@ def summary(engine: EngineUnderTest, results: Sequence[Result], seconds: float) 
         lines += textwrap.wrap(words, 80)
     else:
         lines += textwrap.wrap(f"{name}{spoken} follows the protocol: every required step was passed", 80)
-    unjudged = sum(result.text == UNKNOWN_GAME for result in results)
-    if unjudged:
-        # A verdict without this would be taken for one about its moves as well.
-        steps = "1 step that needs" if unjudged == 1 else f"{unjudged} steps that need"
-        lines += textwrap.wrap(f"skipped: {steps} the rules; {UNKNOWN_GAME}", 80)
     return lines
 
 

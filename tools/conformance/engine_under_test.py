@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 OK_WORDS = frozenset(f"{word}ok" for word in GREETINGS)
 PREFERRED = "brandubh"
+"""The variant to check with if the engine plays it: a small board makes fast steps."""
 UNKNOWN_GAME = "the engine does not say which game it plays: name it with --variant"
 """Why steps that judge its moves are skipped."""
-"""The variant to check with if the engine plays it: a small board makes fast steps."""
 NOTED_LINES = 200
 STEP_LIMIT = 120.0
 """Seconds after which a step fails; every single wait is shorter."""

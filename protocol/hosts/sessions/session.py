@@ -105,7 +105,7 @@ class Session(Generic[O]):
         self.outgoing = outlet(self.facts)
         self._incoming = Incoming(self.outgoing.say)
         self.last_passed = 0
-        """The number of the last line that the engine was sent or that was refused: later questions know of it."""
+        """The number of the last line that was dealt with: what the engine is asked from then on knows of it."""
 
     # Beginning and end
 
@@ -196,6 +196,9 @@ class Session(Generic[O]):
                 # An engine that ended is reported elsewhere; one that merely stopped reading has to be ended.
                 if self.engine.failure is None:
                     self._give_engine_up(str(error))
+            finally:
+                # What `_pass_on` announced is asked for only after this: nothing waits in between.
+                self.last_passed = number or self.last_passed
 
     async def _pass_on(self, number: int, text: str) -> None:
         words = command_of(words_of(text.encode()), TABLE)
@@ -205,7 +208,6 @@ class Session(Generic[O]):
             return
         refusal = self.policy.filter.refusal(text)
         if refusal is not None:
-            self.last_passed = number or self.last_passed
             self.outgoing.say(refusal)
             return
         search = self._clock.search
@@ -227,7 +229,6 @@ class Session(Generic[O]):
             elif command in ("stop", "ponderhit") and self.searching:
                 self._clock.hurry(command)
             self.memory.note(words, text)
-            self.last_passed = number or self.last_passed
             await self.engine.send(text)
             await self._record(words)
         if command in STATEFUL:
