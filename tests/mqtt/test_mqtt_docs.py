@@ -108,22 +108,29 @@ def test_a_move_from_a_shell(at_the_broker: dict[str, str]) -> None:
 
 
 @pytest.mark.process
-def test_a_whole_game_from_a_shell(at_the_broker: dict[str, str]) -> None:
-    script = block("#!/bin/sh")
+def test_a_whole_game_from_a_shell(at_the_broker: dict[str, str], tmp_path: Path) -> None:
+    # All that is said after the last `quit` has been heard before the script goes on, so that no line wakes it.
+    slow = tmp_path / "slow" / "mosquitto_pub"
+    slow.parent.mkdir()
+    slow.write_text(f'#!/bin/sh\n{shutil.which("mosquitto_pub")} "$@"\n[ "$6" != quit ] || sleep 2\n')
+    slow.chmod(0o755)
     process = subprocess.Popen(
-        ["sh", "-c", script],
+        ["sh", "-c", block("#!/bin/sh")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=at_the_broker,
+        env=at_the_broker | {"PATH": f"{slow.parent}:{at_the_broker['PATH']}"},
         start_new_session=True,
     )
     try:
-        found, errors = process.communicate(timeout=WAIT)
+        ended = process.wait(WAIT)
+    except subprocess.TimeoutExpired:
+        ended = "it stood still"
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        found, errors = process.communicate()
+    assert ended == 0, found
     lines = found.splitlines()
     moves = [line for line in lines if line.startswith("bestmove ")]
     assert len(moves) > 5, found
