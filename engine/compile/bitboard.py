@@ -1,7 +1,7 @@
 """Bitboards: sets of squares, as a vector of 32-bit words with one word per row and one bit per column.
 
 A bitboard has 16 or 32 words, depending on the board's rows. In kernels it lives in registers and supports & | ^ ~ and
-shifts of all words by the same number of bits; a whole side slides in the time of one piece. As in `simd_f64.py`, each
+shifts of all words by the same number of bits; a whole side slides in the time of one piece. As in `simd_x16.py`, each
 function has two implementations: plain numpy, slow and obvious, and LLVM code.
 """
 
@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import models, register_model
 
 from .jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
-from .simd_f64 import Code, lowered
+from .simd_x16 import Code, lowered
 
 LOW, HIGH = 16, 32
 """The two heights of sets, in rows."""

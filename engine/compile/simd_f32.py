@@ -1,6 +1,6 @@
 """Vectors of thirty-two single-precision numbers, for convolutions.
 
-As in `simd_f64.py`, each function has two implementations: plain numpy, and LLVM code. In a plain loop the compiler
+As in `simd_x16.py`, each function has two implementations: plain numpy, and LLVM code. In a plain loop the compiler
 cannot know that two parts of a record do not overlap, and accesses memory for every product.
 """
 
@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import models, register_model
 
 from .jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
-from .simd_f64 import lowered
+from .simd_x16 import lowered
 
 LANES = 32
 

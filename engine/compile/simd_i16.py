@@ -1,6 +1,6 @@
 """Vectors of thirty-two 16-bit integers, for efficiently updatable networks.
 
-As in `simd_f64.py`, each function has two implementations: plain numpy, and LLVM code. Sums wrap around as machine
+As in `simd_x16.py`, each function has two implementations: plain numpy, and LLVM code. Sums wrap around as machine
 words do, so that both give the same bits on every processor. In kernels a vector lives in registers and supports + and
 -.
 """
@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import models, register_model
 
 from .jit import OPTIONS  # noqa: F401 - marks a file whose text is part of the kernels
-from .simd_f64 import lowered
+from .simd_x16 import lowered
 
 LANES = 32
 

@@ -14,12 +14,12 @@ import numpy as np
 from ..compile.jit import entry, kernel
 from ..games.interface import make, no_move_outcome, undo
 from ..games.tafl import adjudication
-from ..games.tafl.codes import PIECE, REPETITION_FORBIDDEN
+from ..games.tafl.codes import PIECE
 from ..search import minimax
 from ..search.minimax import MOST, outcome_after, pick_move, score_moves, terminal_value, won
 from ..squares import ORIGIN, TARGET
 from . import hingston2007_incremental as incremental
-from .one_ply import careful_of, loud, note_history, ordinary, quiet, score, score_all, two_sided
+from .one_ply import key_without, loud, note_risks, quiet, score, score_all
 
 DEEPEST = incremental.PLIES
 
@@ -50,19 +50,15 @@ def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
     end = adjudication.generate(s, top)
     if end == top:
         return terminal_value(td, no_move_outcome(s), side, ply)
-    plain = ordinary(s)
+    plain, repeatable = note_risks(s, net)
     sign = 1.0 if side == 0 else -1.0
-    prey = two_sided(s)
-    careful = careful_of(s)
-    repeatable = 0 < s.repetition < REPETITION_FORBIDDEN
-    if repeatable:
-        note_history(s, net)
     best = -np.inf
     i = top
     while i < end and best < beta:
         o = int(s.moves[i]) & ORIGIN
         piece = s.board[o] & PIECE
         amount = incremental.piece_input(piece)
+        key = key_without(s, o, piece)
         incremental.push_change(net, kept, o, -amount)
         s.side = 1 - side
         hidden = incremental.hidden_sums(net, s)
@@ -71,8 +67,8 @@ def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
         while i < end and int(s.moves[i]) & ORIGIN == o and best < beta:
             move = int(s.moves[i])
             i += 1
-            if not (plain and quiet(s, net, o, move >> TARGET, piece, prey, careful, repeatable)):
-                x = sign * loud(s, net, move, amount, kept)
+            if not (plain and quiet(s, net, key, move >> TARGET, piece, repeatable)):
+                x = sign * loud(s, p, net, move, amount, kept)
             elif waiting < 0:
                 waiting = move
                 continue
@@ -174,7 +170,7 @@ def choose(s, td, p, net, depth):
     for i in range(end):
         td.root_moves[i] = s.moves[i]
     td.nodes = 0
-    score_all(s, td, net, end)
+    score_all(s, td, p, net, net, end)
     minimax.keep_order(td)
     minimax.best_first(td)
     best = -np.inf

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..compile.jit import entry, inline, kernel
 from ..compile.rng import randbelow
-from ..compile.simd_f64 import WIDTH, load, sigmoids, spread, store
+from ..compile.simd_x16 import WIDTH, load, sigmoids, spread, store
 from ..evaluators.networks import mlp
 from ..games.hex.kernels import make, random_move, undo
 from ..games.hex.state import OWNER, OWNER_BITS

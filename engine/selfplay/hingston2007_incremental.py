@@ -5,6 +5,9 @@ by its centre (`VERTICAL` + file, `HORIZONTAL` + rank, `PATCH` + square), so tha
 triples; those beyond the board have weights of 0. Three layers are kept: the sums of the features, the features (their
 sigmoids), and the sums of the hidden units without the three raw inputs.
 
+The record holds these layers twice: in double precision, kept up to date move by move, and in single precision, copied
+from them by `copy_single` for the moves of one position, which cost half the time and are less exact.
+
 `hingston2007_2862` has three more features that look at the whole board. Only their sums are kept; they enter the
 hidden units when a value is computed.
 
@@ -21,17 +24,20 @@ from typing import Any
 import numpy as np
 
 from ..compile.jit import entry, inline
-from ..compile.simd_f64 import (
+from ..compile.simd_x16 import (
     SIGMOID_ERROR,
+    SINGLE_SIGMOID_ERROR,
     WIDTH,
     add_rows,
     dot,
+    double,
     load,
     put_triples,
     sigmoid,
     sigmoids,
-    spread,
+    single,
     store,
+    times,
     triples,
 )
 from ..evaluators.networks import hingston2007_2862
@@ -45,7 +51,7 @@ WITH_WHOLE = hingston2007_2862.NUMBER
 """The architecture with `WHOLE` features of the whole board."""
 VERTICAL, HORIZONTAL, PATCH = 8, 32, 56
 FEATURES = 512
-FILTER_WORDS = 16
+FILTER_WORDS = 64
 CHANGES = 80
 """Most squares that change in one move."""
 PLIES = 4
@@ -57,43 +63,75 @@ REFRESH_EVERY = 128
 _SUMMED = 2e-12
 """Relative rounding of a sum over `REFRESH_EVERY` moves: at most 64 squares a move, a unit roundoff each, twice."""
 
-PADDING = -(5 + 2 * WHOLE + (CELLS + SAVED) * WHOLE) % 8
-"""Makes the size of `NET` a multiple of 64 bytes; five of its fields are single numbers."""
-NET = np.dtype(
+RISKS = -(-CELLS // 64) * 64
+"""A byte for each square, in whole lines of the cache."""
+BATCH = 16
+"""Most moves that are scored together."""
+LARGEST_SINGLE = 1e6
+"""Networks with larger weights are left to double precision; from 3e38 on they would become infinite."""
+SINGLE_CHANGES = 3
+"""Squares that change in one move at most where single precision is used."""
+_SINGLE = 2.0**-24
+"""Relative rounding in single precision."""
+
+
+def _layers(number: str, slots: int) -> list[Any]:
+    """Fields of a network's layers in one precision, with so many slots of saved squares."""
+    return [
+        # By square: what a man there adds to its features, triple by triple.
+        ("weights", number, (CELLS * WIDTH,)),
+        ("rows", number, (FEATURES * WIDTH,)),  # by feature: what it adds to the hidden units
+        # Weights of raw inputs: taken by attackers, by defenders, attackers to move.
+        ("raw", number, (3 * WIDTH,)),
+        ("output", "f8", (WIDTH,)),  # of a hidden unit's sigmoid
+        ("hidden", number, (WIDTH,)),  # the three layers for the current board
+        ("sums", number, (FEATURES,)),
+        ("features", number, (FEATURES,)),
+        ("saved", number, (slots * 3 * WIDTH,)),  # layers around changed squares, for `pop_change`
+        # Moves to be scored together, in rows: changes of features, hidden units before them, target and index.
+        ("changed", number, (BATCH * WIDTH,)),
+        ("before", number, (BATCH * WIDTH,)),
+        ("target", "i4", (BATCH,)),
+        ("index", "i4", (BATCH,)),
+        ("bias", "f8"),
+        ("whole_sums", number, (WHOLE,)),
+        ("whole_rows", number, (WHOLE * WIDTH,)),  # what they add to the hidden units
+        ("whole_weights", number, (CELLS * WHOLE,)),  # by square
+        ("whole_saved", number, (slots * WHOLE,)),
+        ("error", "f8"),  # of a value; in single precision the part that no position changes
+        ("whole", "i8"),  # 1: a network with features of the whole board; 0: `whole_*` are unused
+        ("changes", "i8"),  # most squares that may change in one move
+    ]
+
+
+def _padded(fields: list[Any]) -> np.dtype[Any]:
+    """A record whose size is a multiple of 64 bytes."""
+    size = np.dtype(fields, align=True).itemsize
+    return np.dtype([*fields, ("_padding", "i1", (-size % 64,))], align=True)
+
+
+SINGLE = _padded(
     [
-        (
-            "weights",
-            "f8",
-            (CELLS * WIDTH,),
-        ),  # by square: what a man there adds to its features, triple by triple
-        ("rows", "f8", (FEATURES * WIDTH,)),  # by feature: what it adds to the hidden units
-        (
-            "raw",
-            "f8",
-            (3 * WIDTH,),
-        ),  # weights of raw inputs: taken by attackers, by defenders, attackers to move
-        ("output", "f8", (WIDTH,)),
+        *_layers("f4", SINGLE_CHANGES),
+        ("relative", "f8", (WIDTH,)),  # by hidden unit: the error of a value for each unit of its sum
+        ("used", "i8"),  # features of this board have lower indices
+    ]
+)
+NET = _padded(
+    [
+        ("single", SINGLE),
+        *_layers("f8", SAVED),
+        # Of the position whose moves are scored, by `one_ply.note_risks`:
+        ("filter", "u8", (FILTER_WORDS,)),  # a Bloom filter of earlier positions
+        ("risks", "u1", (RISKS,)),  # by square: 1 where a move may capture
         ("empty_hidden", "f8", (WIDTH,)),  # the three layers for an empty board
         ("empty_sums", "f8", (FEATURES,)),
         ("empty_features", "f8", (FEATURES,)),
-        ("hidden", "f8", (WIDTH,)),  # the three layers for the current board
-        ("sums", "f8", (FEATURES,)),
-        ("features", "f8", (FEATURES,)),
-        ("saved", "f8", (SAVED * 3 * WIDTH,)),  # layers around changed squares, for `pop_change`
-        ("filter", "u8", (FILTER_WORDS,)),  # a Bloom filter of earlier positions
-        ("bias", "f8"),
-        ("error", "f8"),
+        ("empty_whole", "f8", (WHOLE,)),
         ("moves", "i8"),  # updates since the last refresh
         ("fits", "i8"),  # 1: a network that this module supports; 0: the other fields are unused
-        ("whole", "i8"),  # 1: a network with features of the whole board; 0: the fields below are unused
-        ("whole_sums", "f8", (WHOLE,)),
-        ("empty_whole", "f8", (WHOLE,)),  # the same for an empty board
-        ("whole_rows", "f8", (WHOLE * WIDTH,)),  # what they add to the hidden units
-        ("whole_weights", "f8", (CELLS * WHOLE,)),  # by square
-        ("whole_saved", "f8", (SAVED * WHOLE,)),
-        ("_padding", "i8", (PADDING,)),
-    ],
-    align=True,
+        ("coarse", "i8"),  # 1: single precision does not tell enough of its moves apart
+    ]
 )
 
 
@@ -202,6 +240,79 @@ def prepare(p, net):
     net.error = total
     net.fits = 1 if total < 1e6 else 0
     net.whole = 1 if whole else 0
+    net.changes = CHANGES
+    prepare_single(net, n, 3 * largest)
+
+
+@inline
+def round_all(doubles, singles):
+    """Copy numbers to single precision; returns how many of them are too large for sums in it."""
+    large = 0
+    for i in range(doubles.size):
+        singles[i] = doubles[i]
+        large += abs(doubles[i]) > LARGEST_SINGLE
+    return large
+
+
+@inline
+def prepare_single(net, n, most):
+    """Round a prepared network's weights to single precision and bound the errors, layer by layer as in `prepare`; a
+    square adds `most` to a sum at most."""
+    one = net.single
+    net.coarse = (
+        round_all(net.weights, one.weights) + round_all(net.rows, one.rows) + round_all(net.raw, one.raw) > 0
+    )
+    net.coarse |= (
+        round_all(net.whole_weights, one.whole_weights) + round_all(net.whole_rows, one.whole_rows) > 0
+    )
+    one.bias = net.bias
+    one.whole = net.whole
+    one.changes = k = SINGLE_CHANGES
+    one.used = min(FEATURES, PATCH + (n + 2) * STRIDE)
+    # A sum is rounded at every change, and each of its terms; a sigmoid's slope times its argument is below a quarter.
+    feature = _SINGLE * (0.25 * (k + 1) * (1 + k * most) + 0.5 * k * most + 1) + SINGLE_SIGMOID_ERROR
+    change = min(1.0, 0.25 * most)
+    total = 0.0
+    for h in range(WIDTH):
+        one.output[h] = net.output[h]
+        changed = 0.0
+        for rank in range(1, n + 1):
+            for file in range(1, n + 1):
+                v, horizontal, patch = feature_places(rank * STRIDE + file)
+                sum_ = 0.0
+                for i in range(3):
+                    sum_ += abs(net.rows[(v + i) * WIDTH + h]) + abs(net.rows[(horizontal + i) * WIDTH + h])
+                    for j in range(3):
+                        sum_ += abs(net.rows[(patch + j * STRIDE + i) * WIDTH + h])
+                changed = max(changed, sum_)
+        whole = 0.0
+        for i in range(WHOLE):
+            whole += abs(net.whole_rows[i * WIDTH + h])
+        # Roundings of a hidden unit's sum: to single precision, raw inputs, features of the whole board, changes.
+        relative = _SINGLE * (10 + k)
+        one.relative[h] = 0.25 * abs(net.output[h]) * relative
+        sum_ = (k * changed + whole) * feature + (k * change * changed + whole) * (12 * _SINGLE + relative)
+        total += abs(net.output[h]) * (0.25 * sum_ + SINGLE_SIGMOID_ERROR)
+    one.error = net.error + total
+
+
+@inline
+def copy_single(net, s):
+    """Copy the layers to single precision; the error of values computed there until the next move."""
+    one = net.single
+    store(one.hidden, 0, single(load(net.hidden, 0)))
+    for i in range(0, one.used, WIDTH):
+        store(one.sums, i, single(load(net.sums, i)))
+        store(one.features, i, single(load(net.features, i)))
+    for i in range(WHOLE):
+        one.whole_sums[i] = net.whole_sums[i]
+    error = one.error
+    for h in range(WIDTH):
+        raw = (
+            s.taken[0] * abs(net.raw[h]) + s.taken[1] * abs(net.raw[WIDTH + h]) + abs(net.raw[2 * WIDTH + h])
+        )
+        error += one.relative[h] * (abs(net.hidden[h]) + raw)
+    return error
 
 
 @inline
@@ -215,7 +326,7 @@ def feature_places(sq):
 def change_square(net, sq, amount):
     """Add `amount` to the input of a square."""
     v, h, patch = feature_places(sq)
-    sums = triples(net.sums, v, h, patch) + spread(amount) * load(net.weights, sq * WIDTH)
+    sums = triples(net.sums, v, h, patch) + times(load(net.weights, sq * WIDTH), amount)
     features = sigmoid(sums)
     more = features - triples(net.features, v, h, patch)
     store(net.hidden, 0, add_rows(load(net.hidden, 0), more, net.rows, v, h, patch))
@@ -237,7 +348,7 @@ def push_change(net, n, sq, amount):
     store(net.saved, at, sums)
     store(net.saved, at + WIDTH, features)
     store(net.saved, at + 2 * WIDTH, hidden)
-    sums = sums + spread(amount) * load(net.weights, sq * WIDTH)
+    sums = sums + times(load(net.weights, sq * WIDTH), amount)
     put_triples(net.sums, v, h, patch, sums)
     more = sigmoid(sums)
     put_triples(net.features, v, h, patch, more)
@@ -295,8 +406,8 @@ def pop_move(net, n, s):
 @inline
 def hidden_sums(net, s):
     """The sums of the hidden units with the state's raw inputs, but without the features of the whole board."""
-    hidden = load(net.hidden, 0) + spread(s.taken[0]) * load(net.raw, 0)
-    hidden = hidden + spread(s.taken[1]) * load(net.raw, WIDTH)
+    hidden = load(net.hidden, 0) + times(load(net.raw, 0), s.taken[0])
+    hidden = hidden + times(load(net.raw, WIDTH), s.taken[1])
     if s.side == 0:
         hidden = hidden + load(net.raw, 2 * WIDTH)
     return hidden
@@ -307,21 +418,21 @@ def add_whole(net, hidden, sq, amount):
     """Add the features of the whole board to the sums of the hidden units, after `amount` is added to a square."""
     for i in range(WHOLE):
         x = net.whole_sums[i] + amount * net.whole_weights[sq * WHOLE + i]
-        hidden = hidden + spread(1.0 / (1.0 + math.exp(-x))) * load(net.whole_rows, i * WIDTH)
+        hidden = hidden + times(load(net.whole_rows, i * WIDTH), 1.0 / (1.0 + math.exp(-x)))
     return hidden
 
 
 @inline
 def output(net, hidden):
     """The value, from the sums of the hidden units with all features."""
-    return dot(sigmoid(hidden), load(net.output, 0)) + net.bias
+    return dot(double(sigmoid(hidden)), load(net.output, 0)) + net.bias
 
 
 @inline
 def output_with(net, hidden, sq, amount):
     """The value if `amount` were added to the input of a square."""
     v, h, patch = feature_places(sq)
-    sums = triples(net.sums, v, h, patch) + spread(amount) * load(net.weights, sq * WIDTH)
+    sums = triples(net.sums, v, h, patch) + times(load(net.weights, sq * WIDTH), amount)
     more = sigmoid(sums) - triples(net.features, v, h, patch)
     if net.whole:
         hidden = add_whole(net, hidden, sq, amount)
@@ -329,13 +440,43 @@ def output_with(net, hidden, sq, amount):
 
 
 @inline
+def put_off(net, n, hidden, sq, amount, index):
+    """Note as number `n` that `amount` may be added to the input of a square, for `score_batch`."""
+    v, h, patch = feature_places(sq)
+    sums = triples(net.sums, v, h, patch) + times(load(net.weights, sq * WIDTH), amount)
+    store(net.changed, n * WIDTH, sigmoid(sums) - triples(net.features, v, h, patch))
+    if net.whole:
+        hidden = add_whole(net, hidden, sq, amount)
+    store(net.before, n * WIDTH, hidden)
+    net.target[n] = sq
+    net.index[n] = index
+
+
+@inline
+def score_batch(net, count, values, sign):
+    """Write the values, times `sign`, of what was put off; returns the highest.
+
+    Layer by layer for all of them: a processor can begin with the next while it waits for the last one's results.
+    """
+    for n in range(count):
+        v, h, patch = feature_places(int(net.target[n]))
+        at = n * WIDTH
+        store(net.before, at, add_rows(load(net.before, at), load(net.changed, at), net.rows, v, h, patch))
+    best = -math.inf
+    for n in range(count):
+        x = sign * output(net, load(net.before, n * WIDTH))
+        values[net.index[n]] = x
+        best = max(best, x)
+    return best
+
+
+@inline
 def outputs_with(net, hidden, sq, other, amount):
     """The two values if `amount` were added at one square or at the other; faster than two calls of `output_with`."""
     v, h, patch = feature_places(sq)
     v2, h2, patch2 = feature_places(other)
-    weight = spread(amount)
-    sums = triples(net.sums, v, h, patch) + weight * load(net.weights, sq * WIDTH)
-    sums2 = triples(net.sums, v2, h2, patch2) + weight * load(net.weights, other * WIDTH)
+    sums = triples(net.sums, v, h, patch) + times(load(net.weights, sq * WIDTH), amount)
+    sums2 = triples(net.sums, v2, h2, patch2) + times(load(net.weights, other * WIDTH), amount)
     features, features2 = sigmoids(sums, sums2)
     more = features - triples(net.features, v, h, patch)
     more2 = features2 - triples(net.features, v2, h2, patch2)
@@ -347,7 +488,7 @@ def outputs_with(net, hidden, sq, other, amount):
         add_rows(hidden, more, net.rows, v, h, patch), add_rows(hidden2, more2, net.rows, v2, h2, patch2)
     )
     weights = load(net.output, 0)
-    return dot(units, weights) + net.bias, dot(units2, weights) + net.bias
+    return dot(double(units), weights) + net.bias, dot(double(units2), weights) + net.bias
 
 
 @inline

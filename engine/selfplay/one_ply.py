@@ -1,8 +1,9 @@
 """One-ply players with the network of 2007, many times faster than by making every move (kernels).
 
-They choose the moves of `minimax.choose` at depth 1, from the same stream of random numbers. Most moves neither capture
-nor end the game: these are not made, and the accumulators give their values directly. These are slightly off, so every
-move whose value is within both errors of the best is made and scored again by the plain network.
+They choose the moves of `minimax.choose` at depth 1, from the same stream of random numbers. Most moves neither
+capture nor end the game: these are not made, and the accumulators give their values directly, first in single
+precision, which takes less time. These are slightly off, so every move whose value is within both errors of the best
+is scored again in double precision; if that leaves several, they are made and scored by the plain network.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ ATTACKERS, DEFENDERS = 0x007E, 0x3E00
 """The men of each side, as sets of piece codes."""
 FILTER_BITS = 64 * incremental.FILTER_WORDS
 """Bits of the Bloom filter of earlier positions."""
+COARSE = 3
+"""If more moves than this, and more than a quarter of all, come too close to the best for single precision, the network
+is left to double precision from then on."""
 BLOCKED = 4
 """A move takes the last steps from at most this many neighbours."""
 
@@ -101,23 +105,6 @@ def ordinary(s):
 
 
 @kernel
-def note_history(s, net):
-    """Fill the Bloom filter with the positions that the next one could repeat."""
-    for i in range(FILTER_BITS // 64):
-        net.filter[i] = 0
-    for i in range(s.since, s.ply):
-        key = np.int64(s.keys[i]) & (FILTER_BITS - 1)
-        net.filter[key >> 6] |= np.uint64(1) << np.uint64(key & 63)
-
-
-@kernel
-def may_repeat(s, net, o, t, piece):
-    """Whether the position after a move that captures nothing may have occurred before."""
-    key = np.int64(s.key ^ s.side_zobrist ^ s.zobrist[piece, o] ^ s.zobrist[piece, t]) & (FILTER_BITS - 1)
-    return (net.filter[key >> 6] >> np.uint64(key & 63)) & np.uint64(1) != 0
-
-
-@kernel
 def two_sided(s):
     """The other side's pieces that are captured between two of this side's, as a set of piece codes."""
     if s.side == 1:
@@ -129,7 +116,7 @@ def two_sided(s):
 def delicate(s):
     """The pieces next to which every move needs a closer look, as a set of piece codes."""
     if s.king_with_one:
-        return ATTACKERS | DEFENDERS | 1 << KING
+        return DEFENDERS | 1 << KING
     sides = s.king_sides[s.king]
     if sides == 2 and not s.commander_pair:
         return 0
@@ -149,15 +136,48 @@ def careful_of(s):
 
 
 @kernel
-def quiet(s, net, o, t, piece, prey, careful, repeatable):
+def note_risks(s, net):
+    """Note in `net` which moves of the side to move need a closer look than `quiet`'s.
+
+    Returns whether `quiet` can tell at all, and whether the next position could repeat an earlier one.
+    """
+    plain = ordinary(s)
+    repeatable = 0 < s.repetition < REPETITION_FORBIDDEN
+    if repeatable:
+        for i in range(FILTER_BITS // 64):
+            net.filter[i] = 0
+        for i in range(s.since, s.ply):
+            key = np.int64(s.keys[i]) & (FILTER_BITS - 1)
+            net.filter[key >> 6] |= np.uint64(1) << np.uint64(key & 63)
+    for i in range(incremental.RISKS):
+        net.risks[i] = 0
+    prey = two_sided(s)
+    careful = careful_of(s)
+    other = 1 - s.side
+    for i in range(s.count[other]):
+        sq = int(s.pieces[other, i])
+        q = s.board[sq] & PIECE
+        if ((prey | careful) >> q) & 1:
+            for d in DIRECTIONS:
+                if (
+                    (careful >> q) & 1
+                    or (s.hostile[s.board[sq + d]] >> q) & 1
+                    or (s.shieldwall and s.edge[sq - d])
+                ):
+                    net.risks[sq - d] = 1
+    return plain, repeatable
+
+
+@kernel
+def key_without(s, o, piece):
+    """The part of the keys of positions after a move that captures nothing that all targets have in common."""
+    return s.key ^ s.side_zobrist ^ s.zobrist[piece, o]
+
+
+@kernel
+def quiet(s, net, key, t, piece, repeatable):
     """Whether a move certainly neither captures nor ends the game; False if in doubt."""
-    for d in DIRECTIONS:
-        q = s.board[t + d] & PIECE
-        if ((prey | careful) >> q) & 1 and (
-            (careful >> q) & 1 or (s.hostile[s.board[t + 2 * d]] >> q) & 1 or (s.shieldwall and s.edge[t])
-        ):
-            return False
-    if piece == KING and (s.goal[t] or (s.exit_fort and s.edge[t])):
+    if net.risks[t] or (piece == KING and (s.goal[t] or (s.exit_fort and s.edge[t]))):
         return False
     if s.encirclement and piece < 8:
         near = 0
@@ -166,33 +186,56 @@ def quiet(s, net, o, t, piece, prey, careful, repeatable):
                 near += 1
         if near > 1:
             return False
-    return not (repeatable and may_repeat(s, net, o, t, piece))
+    if repeatable:
+        # The position may have occurred before.
+        key = np.int64(key ^ s.zobrist[piece, t]) & (FILTER_BITS - 1)
+        return (net.filter[key >> 6] >> np.uint64(key & 63)) & np.uint64(1) == 0
+    return True
 
 
 @kernel
-def loud(s, net, move, amount, kept):
-    """The score of a move that may capture or end the game. Its piece has already been removed from the network's
-    inputs; further changes are saved after slot `kept`."""
+def make_loud(s, p, net, move, kept):
+    """Make a move that may capture or end the game. Its piece has already been removed from the network's inputs.
+
+    Returns whether that gives the score, and the score; if not, the captured men have been removed as well, saved after
+    slot `kept`. `undo_loud` undoes all of it.
+    """
     tafl_make.make(s, move)
     outcome = decided(s)
+    first = int(s.u_caught[s.ply])
     if outcome:
-        x = won_or_lost(outcome)
-    else:
-        t = move >> TARGET
-        first = int(s.u_caught[s.ply])
-        for i in range(first, s.caught_top):
-            sq = int(s.caught[i]) & CAPTURED_SQUARE
-            incremental.push_change(
-                net,
-                kept + 1 + i - first,
-                sq,
-                incremental.piece_input(s.board[sq] & PIECE)
-                - incremental.piece_input((s.caught[i] >> CAPTURED_PIECE) & PIECE),
-            )
-        x = incremental.output_with(net, incremental.hidden_sums(net, s), t, amount)
+        return True, won_or_lost(outcome)
+    if s.caught_top - first + 2 > net.changes:
+        return True, value(p, s)
+    for i in range(first, s.caught_top):
+        sq = int(s.caught[i]) & CAPTURED_SQUARE
+        incremental.push_change(
+            net,
+            kept + 1 + i - first,
+            sq,
+            incremental.piece_input(s.board[sq] & PIECE)
+            - incremental.piece_input((s.caught[i] >> CAPTURED_PIECE) & PIECE),
+        )
+    return False, 0.0
+
+
+@kernel
+def undo_loud(s, net, known, kept):
+    """Undo `make_loud`, which returned `known`."""
+    first = int(s.u_caught[s.ply])
+    if not known:
         for i in range(s.caught_top - 1, first - 1, -1):
             incremental.pop_change(net, kept + 1 + i - first, int(s.caught[i]) & CAPTURED_SQUARE)
     tafl_make.undo(s)
+
+
+@kernel
+def loud(s, p, net, move, amount, kept):
+    """The score of a move that may capture or end the game, as for `make_loud`."""
+    known, x = make_loud(s, p, net, move, kept)
+    if not known:
+        x = incremental.output_with(net, incremental.hidden_sums(net, s), move >> TARGET, amount)
+    undo_loud(s, net, known, kept)
     return x
 
 
@@ -202,61 +245,93 @@ def choose(s, td, p, net):
     end = adjudication.generate(s, 0)
     if end == 0:
         return 0
-    score_all(s, td, net, end)
-    near = -np.inf
-    for i in range(end):
-        near = max(near, td.root_values[i])
-    near -= 2 * net.error
-    close = 0
-    chosen = 0
-    for i in range(end):
-        if td.root_values[i] >= near:
-            close += 1
-            chosen = i
     td.nodes = end
+    if net.coarse:
+        best = score_all(s, td, p, net, net, end)
+    else:
+        margin = 2 * incremental.copy_single(net, s)
+        best = score_all(s, td, p, net, net.single, end)
+        close, chosen = closest(td, end, best - margin)
+        if close == 1:
+            return int(s.moves[chosen + randbelow(s, 1)])
+        net.coarse = close > COARSE and 4 * close > end
+        best = rescore(s, td, p, net, end, best - margin)
+    near = best - 2 * net.error
+    close, chosen = closest(td, end, near)
     if close > 1:
         return choose_among(s, td, p, end, near)
     return int(s.moves[chosen + randbelow(s, 1)])
 
 
 @kernel
-def score_all(s, td, net, end):
-    """Write approximate values for the mover of the first `end` moves, which must be grouped by piece."""
-    plain = ordinary(s)
+def closest(td, end, near):
+    """How many of the first `end` moves have a value of at least `near`, and the last of them."""
+    close = 0
+    chosen = 0
+    for i in range(end):
+        if td.root_values[i] >= near:
+            close += 1
+            chosen = i
+    return close, chosen
+
+
+@kernel
+def rescore(s, td, p, net, end, near):
+    """As `score_all`, for the moves whose values are not below `near`; the others' values become the lowest."""
+    sign = 1.0 if s.side == 0 else -1.0
+    best = -np.inf
+    for i in range(end):
+        if td.root_values[i] >= near:
+            move = int(s.moves[i])
+            amount = incremental.piece_input(s.board[move & ORIGIN] & PIECE)
+            incremental.push_change(net, 0, move & ORIGIN, -amount)
+            td.root_values[i] = sign * loud(s, p, net, move, amount, 0)
+            incremental.pop_change(net, 0, move & ORIGIN)
+            best = max(best, td.root_values[i])
+        else:
+            td.root_values[i] = -np.inf
+    return best
+
+
+@kernel
+def score_all(s, td, p, net, layers, end):
+    """Write approximate values for the mover of the first `end` moves, which must be grouped by piece, from the layers
+    of `net` in one of its precisions; returns the best."""
     side = s.side
     sign = 1.0 if side == 0 else -1.0
-    prey = two_sided(s)
-    careful = careful_of(s)
-    repeatable = 0 < s.repetition < REPETITION_FORBIDDEN
-    if repeatable:
-        note_history(s, net)
+    plain, repeatable = note_risks(s, net)
     i = 0
+    count = 0
+    best = -np.inf
     while i < end:
         o = int(s.moves[i]) & ORIGIN
         piece = s.board[o] & PIECE
         amount = incremental.piece_input(piece)
-        incremental.push_change(net, 0, o, -amount)
+        key = key_without(s, o, piece)
+        incremental.push_change(layers, 0, o, -amount)
         s.side = 1 - side
-        hidden = incremental.hidden_sums(net, s)
+        hidden = incremental.hidden_sums(layers, s)
         s.side = side
-        # Quiet moves are scored two at a time.
-        waiting = -1
         while i < end and int(s.moves[i]) & ORIGIN == o:
             t = int(s.moves[i]) >> TARGET
-            if not (plain and quiet(s, net, o, t, piece, prey, careful, repeatable)):
-                td.root_values[i] = sign * loud(s, net, int(s.moves[i]), amount, 0)
-            elif waiting < 0:
-                waiting = i
+            if plain and quiet(s, net, key, t, piece, repeatable):
+                incremental.put_off(layers, count, hidden, t, amount, i)
+                count += 1
             else:
-                x, y = incremental.outputs_with(net, hidden, int(s.moves[waiting]) >> TARGET, t, amount)
-                td.root_values[waiting] = sign * x
-                td.root_values[i] = sign * y
-                waiting = -1
+                known, x = make_loud(s, p, layers, int(s.moves[i]), 0)
+                if known:
+                    td.root_values[i] = sign * x
+                    best = max(best, sign * x)
+                else:
+                    incremental.put_off(layers, count, incremental.hidden_sums(layers, s), t, amount, i)
+                    count += 1
+                undo_loud(s, layers, known, 0)
+            if count == incremental.BATCH:
+                best = max(best, incremental.score_batch(layers, count, td.root_values, sign))
+                count = 0
             i += 1
-        if waiting >= 0:
-            x = incremental.output_with(net, hidden, int(s.moves[waiting]) >> TARGET, amount)
-            td.root_values[waiting] = sign * x
-        incremental.pop_change(net, 0, o)
+        incremental.pop_change(layers, 0, o)
+    return max(best, incremental.score_batch(layers, count, td.root_values, sign))
 
 
 @kernel

@@ -13,7 +13,7 @@ from random_variants import random_variant
 from thoroughness import THOROUGH, sampled
 
 from hnefi.engine import games
-from hnefi.engine.compile import simd_f64
+from hnefi.engine.compile import simd_x16
 from hnefi.engine.compile.jit import entry
 from hnefi.engine.evaluators import network
 from hnefi.engine.games import interface as verbs
@@ -293,10 +293,16 @@ def read(net: Any, s: Any) -> Any:
 
 
 @entry
-def value_all(s: Any, td: Any, p: Any, net: Any, plain: Any) -> Any:
-    """Values of all moves, the fast ones in `td`, those of positions that were played in `plain`."""
+def value_all(s: Any, td: Any, p: Any, net: Any, plain: Any, single: Any) -> Any:
+    """Values of all moves: the fast ones in `td`, after them in `single` those in single precision and the bound of
+    their errors, those of positions that were played in `plain`."""
     end = adjudication.generate(s, 0)
-    one_ply.score_all(s, td, net, end)
+    single[end] = incremental.copy_single(net, s)
+    best = one_ply.score_all(s, td, p, net, net.single, end)
+    for i in range(end):
+        single[i] = td.root_values[i]
+    single[end + 1] = best
+    one_ply.score_all(s, td, p, net, net, end)
     sign = 1.0 if s.side == 0 else -1.0
     for i in range(end):
         plain[i] = sign * one_ply.score(s, p, int(s.moves[i]))
@@ -304,11 +310,59 @@ def value_all(s: Any, td: Any, p: Any, net: Any, plain: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("spread", [None, 0.02, 0.3, 2.0])
+def test_values_in_single_precision_are_as_near_as_they_say(spread: float | None, name: str) -> None:
+    """Games in which much is captured, with networks of all sizes; also how far the bound is from what is met."""
+    td = minimax.new_thread()[0]
+    plain, single = np.zeros(td["root_values"].size), np.zeros(td["root_values"].size + 2)
+    nearest = 1.0
+    for number, variant in enumerate([games.find("brandubh"), games.find("copenhagen"), games.find("alea")]):
+        params = evolved(variant, spread, number, f"{name}:hidden={(16, 10, 3)[number]}").params[0]
+        net = incremental.new(1)[0]
+        incremental.prepare(params, net)
+        state = games.initial(variant).new_record()[0]
+        state["random"] = number + 1
+        incremental.refresh(net, state)
+        for _ in range(60):
+            end = value_all(state, td, params, net, plain, single)
+            open_ = np.abs(plain[:end]) < minimax.MOST
+            worst = float(np.abs(single[:end] - plain[:end])[open_].max())
+            assert worst < single[end]
+            assert single[end + 1] == single[:end].max()
+            nearest = min(nearest, single[end] / max(worst, 1e-300))
+            verbs.make(state, random_move.random_move(state))
+            incremental.update(net, state)
+            if state["outcome"] or verbs.adjudicate(state, -1):
+                break
+    assert nearest < 300
+
+
+def test_networks_that_single_precision_cannot_tell_apart_are_left_to_double_precision() -> None:
+    variant = games.find("brandubh")
+    net = network.parse("hingston2007")
+    arrays = net.split(variant, np.random.default_rng(3).normal(0, 0.1, net.count(variant)))
+    for array, factor in (("hidden", 1e39), ("output", 1e-39)):
+        arrays[array][:] *= factor
+    enormous = np.concatenate([arrays[key].reshape(-1) for key in arrays])
+    for genome, at_once in ((np.zeros(net.count(variant)), False), (enormous, True)):
+        player = Contestant("minimax", params=net.record(variant, genome))
+        accumulator = incremental.new(1)[0]
+        incremental.prepare(player.params[0], accumulator)
+        assert accumulator["fits"]
+        assert bool(accumulator["coarse"]) == at_once
+        state = games.initial(variant).new_record()[0]
+        incremental.refresh(accumulator, state)
+        one_ply.choose(state, minimax.new_thread()[0], player.params[0], accumulator)
+        assert accumulator["coarse"]
+        assert disagreements(variant, player, 60, 1) == 0
+
+
+@pytest.mark.parametrize("name", NETWORKS)
 def test_fast_values_know_every_rule(name: str) -> None:
     """What a move captures or ends in the written cases, which random games hardly meet."""
     td = minimax.new_thread()[0]
     networks: dict[int, tuple[Any, Any]] = {}
-    plain = np.zeros(td["root_values"].size)
+    plain, single = np.zeros(td["root_values"].size), np.zeros(td["root_values"].size + 2)
     seen = 0
     for case in CASES:
         variant, setup = case.variant(), case.setup()
@@ -328,9 +382,12 @@ def test_fast_values_know_every_rule(name: str) -> None:
             continue
         state = position.new_record()[0]
         incremental.refresh(net, state)
-        count = value_all(state, td, params, net, plain)
+        count = value_all(state, td, params, net, plain, single)
         np.testing.assert_allclose(
             td["root_values"][:count], plain[:count], rtol=0, atol=float(net["error"]), err_msg=case.text
+        )
+        np.testing.assert_allclose(
+            single[:count], plain[:count], rtol=0, atol=float(single[count]), err_msg=case.text
         )
         seen += count
     assert seen > 10_000
@@ -349,60 +406,95 @@ def test_networks_that_do_not_fit_are_played_all_the_same() -> None:
         assert (played(variant, player, RANDOM, 3)["evaluations"] > 0).all()
 
 
-RECORD = np.dtype(
-    [
-        ("a", "f8", (128,)),
-        ("rows", "f8", (2048,)),
-        ("v", "f8", (16,)),
-        ("w", "f8", (16,)),
-        ("out", "f8", (160,)),
-    ]
-)
+def vectors(number: str) -> np.dtype[Any]:
+    return np.dtype(
+        [
+            ("a", number, (128,)),
+            ("rows", number, (2048,)),
+            ("v", number, (16,)),
+            ("w", number, (16,)),
+            ("out", number, (160,)),
+            ("doubles", "f8", (16,)),
+        ]
+    )
+
+
+PRECISIONS = {"f8": (1e-12, simd_x16.SIGMOID_ERROR), "f4": (2e-6, simd_x16.SINGLE_SIGMOID_ERROR)}
+"""By type of number: the relative error of sums, the error of a sigmoid."""
 
 
 @entry
 def everything(s: Any, i: int, j: int, k: int, x: float) -> Any:
-    v = simd_f64.load(s.v, 0)
-    w = simd_f64.load(s.w, 0)
-    simd_f64.store(s.out, 0, v + w)
-    simd_f64.store(s.out, 16, v - w)
-    simd_f64.store(s.out, 32, v * w)
-    simd_f64.store(s.out, 48, simd_f64.spread(x))
-    simd_f64.store(s.out, 64, simd_f64.triples(s.a, i, j, k))
-    simd_f64.store(s.out, 80, simd_f64.sigmoid(v))
-    first, second = simd_f64.sigmoids(v, w)
-    simd_f64.store(s.out, 96, first)
-    simd_f64.store(s.out, 112, second)
-    simd_f64.store(s.out, 128, simd_f64.add_rows(v, w, s.rows, i, j, k))
-    simd_f64.put_triples(s.a, i, j, k, v)
-    return simd_f64.dot(v, w)
+    v = simd_x16.load(s.v, 0)
+    w = simd_x16.load(s.w, 0)
+    simd_x16.store(s.out, 0, v + w)
+    simd_x16.store(s.out, 16, v - w)
+    simd_x16.store(s.out, 32, v * w)
+    simd_x16.store(s.out, 48, simd_x16.times(v, x))
+    simd_x16.store(s.out, 64, simd_x16.triples(s.a, i, j, k))
+    simd_x16.store(s.out, 80, simd_x16.sigmoid(v))
+    first, second = simd_x16.sigmoids(v, w)
+    simd_x16.store(s.out, 96, first)
+    simd_x16.store(s.out, 112, second)
+    simd_x16.store(s.out, 128, simd_x16.add_rows(v, w, s.rows, i, j, k))
+    simd_x16.put_triples(s.a, i, j, k, v)
+    simd_x16.store(s.doubles, 0, simd_x16.double(v) * simd_x16.spread(x))
+    return simd_x16.dot(simd_x16.double(v), simd_x16.double(w))
 
 
-def test_vectors_are_what_they_are_in_python() -> None:
+@entry
+def round_to_single(doubles: Any, singles: Any) -> None:
+    simd_x16.store(singles, 0, simd_x16.single(simd_x16.load(doubles, 0)))
+
+
+@pytest.mark.parametrize("number", PRECISIONS)
+def test_vectors_are_what_they_are_in_python(number: str) -> None:
     numbers = np.random.default_rng(4)
+    rounding, sigmoid = PRECISIONS[number]
     for spread in (0.1, 1.0, 100.0):
-        made = np.zeros(1, RECORD).view(np.recarray)
+        made = np.zeros(1, vectors(number)).view(np.recarray)
         for name in ("a", "rows", "v", "w"):
             made[0][name] = numbers.normal(0, spread, made[0][name].shape)
         plain = made.copy()
         found = everything(made[0], 9, 20, 40, 1.5)
         function = getattr(everything, "py_func", everything)
-        assert found == pytest.approx(function(plain[0], 9, 20, 40, 1.5), rel=1e-12)
+        scale = float(np.abs(plain[0]["v"].astype(float)) @ np.abs(plain[0]["w"].astype(float)))
+        assert found == pytest.approx(function(plain[0], 9, 20, 40, 1.5), abs=1e-12 * scale)
         # The sixteenth lane of triples is anything.
         made[0]["out"][79] = plain[0]["out"][79] = 0
-        np.testing.assert_allclose(made[0]["out"], plain[0]["out"], rtol=1e-9, atol=simd_f64.SIGMOID_ERROR)
+        summed = slice(128, 144)
+        np.testing.assert_allclose(
+            made[0]["out"][summed],
+            plain[0]["out"][summed],
+            rtol=0,
+            atol=20 * rounding * spread * (1 + spread),
+        )
+        made[0]["out"][summed] = plain[0]["out"][summed]
+        np.testing.assert_allclose(made[0]["out"], plain[0]["out"], rtol=rounding, atol=2 * sigmoid)
         np.testing.assert_array_equal(made[0]["a"], plain[0]["a"])
+        np.testing.assert_array_equal(made[0]["doubles"], plain[0]["doubles"])
+        singles, expected = np.zeros(16, np.float32), np.zeros(16, np.float32)
+        doubles = numbers.normal(0, spread, 16)
+        round_to_single(doubles, singles)
+        getattr(round_to_single, "py_func", round_to_single)(doubles, expected)
+        np.testing.assert_array_equal(singles, expected)
+        np.testing.assert_array_equal(singles, doubles.astype(np.float32))
 
 
-def test_sigmoid_is_as_exact_as_it_says() -> None:
-    made = np.zeros(1, RECORD).view(np.recarray)
+@pytest.mark.parametrize("number", PRECISIONS)
+def test_sigmoid_is_as_exact_as_it_says(number: str) -> None:
+    made = np.zeros(1, vectors(number)).view(np.recarray)
     worst = 0.0
-    for x in np.concatenate([np.linspace(-45, 45, 16 * 400), [-1e300, -750, 750, 1e300] * 4]).reshape(-1, 16):
+    far = [-1e30, -750, 750, 1e30] * 4
+    tried = [np.linspace(-45, 45, 16 * 4000), np.random.default_rng(1).normal(0, 1, 16 * 1000), far]
+    for x in np.concatenate(tried).astype(number).reshape(-1, 16):
         made[0]["v"] = x
         everything(made[0], 9, 20, 40, 0.0)
         with np.errstate(over="ignore"):
-            worst = max(worst, float(np.abs(made[0]["out"][80:96] - 1 / (1 + np.exp(-x))).max()))
-    assert worst < simd_f64.SIGMOID_ERROR
+            worst = max(
+                worst, float(np.abs(made[0]["out"][80:96] - 1 / (1 + np.exp(-x.astype(float)))).max())
+            )
+    assert PRECISIONS[number][1] / 4 < worst < PRECISIONS[number][1]
 
 
 @pytest.mark.process

@@ -281,7 +281,7 @@ def main(argv: list[str]) -> int:
     options = parser(
         "bench oneply",
         "Measures the CPU time of games between players who look one ply ahead with the evolved network of 2007, "
-        "against the same games scored by the plain network and by a plain forward pass in C. Target: 40 ns a "
+        "against the same games scored by the plain network and by a plain forward pass in C. Target: 35 ns a "
         "successor on 11x11.",
         ["", "--rounds 3 --variant brandubh", "--verify 100000"],
     )
