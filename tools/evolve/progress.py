@@ -50,6 +50,8 @@ class Progress:
         self._at[seed] = report["generation"]
         self._games += report["games"]
         self._report = report
+        if self._recent[0][1] == 0 and len(self._recent) > 1:
+            self._recent.popleft()  # the first generation may have waited for compiled kernels
         self._recent.append((now, self._games, sum(self._at.values())))
         while len(self._recent) > 2 and now - self._recent[0][0] > WINDOW:
             self._recent.popleft()
