@@ -63,6 +63,9 @@ CHECK = 0.25
 """Seconds between checks whether the result is still wanted."""
 ENDING = 5.0
 """Seconds for joblib to notice that its workers are gone."""
+CLAIM = "\0hnefi-core-"
+"""Before a core's number, the name of the socket that holds it: abstract, without a file, so that it goes with its
+process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +175,7 @@ def _take(core: int, held: contextlib.ExitStack) -> bool:
     """Whether a core was free; it is ours as long as `held` lives, at most as long as this process."""
     claim = socket.socket(socket.AF_UNIX)
     try:
-        # An abstract name without a file: it disappears with this process.
-        claim.bind(f"\0hnefi-core-{core}")
+        claim.bind(f"{CLAIM}{core}")
     except OSError:
         claim.close()
         return False
