@@ -73,8 +73,11 @@ class Asked(asyncio.Event):
         return await command(self)
 
     def _report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Errors in callbacks, except of work that was cancelled because we are to end."""
-        if not (self.is_set() and isinstance(context.get("exception"), asyncio.CancelledError)):
+        """Errors in callbacks and in tasks that nobody waited for, except of work that was cancelled because we are to
+        end, and except that the other side of a connection has gone: a library may still be sending to it."""
+        error = context.get("exception")
+        ended = self.is_set() and isinstance(error, asyncio.CancelledError)
+        if not ended and not isinstance(error, ConnectionError):
             loop.default_exception_handler(context)
 
     def run(

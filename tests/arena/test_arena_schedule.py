@@ -139,6 +139,32 @@ def test_a_dry_run_prints_the_schedule_and_starts_nothing(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("_nothing_starts")
+@pytest.mark.parametrize("dry", [True, False])
+def test_what_cannot_be_written_is_told_before_anything_starts(
+    dry: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "old.tafl").write_text("of an earlier run\n")
+    (tmp_path / "sealed").mkdir()
+    monkeypatch.setattr("os.access", lambda path, _: path != tmp_path / "sealed")
+    words = ["default", "random-blind", "--variant", "brandubh", "--pairs", "1", *["--dry-run"][: int(dry)]]
+    for more, said in (
+        (["--out", str(tmp_path / "sealed")], f"run.out '{tmp_path}/sealed': exists: expected a new folder"),
+        (["--out", str(tmp_path / "sealed/a/b")], f"{tmp_path}/sealed cannot be written: expected a folder that can"),
+        (["--out", str(tmp_path / "file/a")], f"{tmp_path}/file cannot be written: expected a folder that can"),
+        (
+            ["--out", str(tmp_path / "a"), "--records", str(tmp_path / "old.tafl")],
+            f"output.records '{tmp_path}/old.tafl': exists: expected a new file; move it away, or choose another name",
+        ),
+    ):
+        assert command.main([*words, *more]) == 2
+        captured = capsys.readouterr()
+        assert said in captured.err
+        assert ("2 games in 1 pairs" in captured.out) == dry
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "old.tafl", "sealed"]
+
+
 @pytest.fixture
 def _nothing_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:

@@ -14,7 +14,7 @@ from hnefi.protocol.hosts.shutdown import Asked
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_callbacks_of_cancelled_work_are_no_news_at_the_end(
+def test_callbacks_of_cancelled_work_and_of_lost_connections_are_no_news(
     told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def command(asked: Asked) -> None:
@@ -23,6 +23,7 @@ def test_callbacks_of_cancelled_work_are_no_news_at_the_end(
             await asked.wait()
         loop = asyncio.get_running_loop()
         loop.call_exception_handler({"message": "cancelled", "exception": asyncio.CancelledError()})
+        loop.call_exception_handler({"message": "gone", "exception": ConnectionResetError("closing")})
         loop.call_exception_handler({"message": "broken", "exception": ValueError("x")})
 
     asked = Asked()

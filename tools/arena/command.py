@@ -264,7 +264,7 @@ def _play(prepared: Run, store: Store) -> int:
 def dry_run(config: Config) -> int:
     """List what would be played, and what is unknown until an engine runs; starts nothing."""
     from ..common.live import duration
-    from . import openings, schedule
+    from . import openings, run, schedule
 
     specs = resolve.specs(config)
     plan = schedule.make(config)
@@ -290,7 +290,10 @@ def dry_run(config: Config) -> int:
     print()
     for line in schedule.listing(plan, config.names, lists):
         print(line)
-    return 0
+    obstacles = list(run.obstacles(config))
+    for obstacle in obstacles:
+        print(f"hnefi arena: the run cannot start: {obstacle}", file=sys.stderr)
+    return USAGE if obstacles else 0
 
 
 def program(argv: Sequence[str] | None = None) -> int:

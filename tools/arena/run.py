@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
 import shlex
 import shutil
 import time
@@ -125,16 +126,34 @@ def expect_lines(config: Config, specs: Sequence[EngineSpec]) -> None:
         )
 
 
+def obstacles(config: Config) -> Iterator[str]:
+    """What keeps a new run from being written, found out before any engine starts."""
+    folder = _folder(config)
+    if folder.exists():
+        yield f"run.out {shorten(config['run.out'])}: exists: expected a new folder"
+        return
+    above = next(path for path in folder.parents if path.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+        yield f"run.out {shorten(str(folder))}: {above} cannot be written: expected a folder that can"
+    for name in ("records", "jsonl"):
+        path = config[f"output.{name}"]
+        if path and Path(path).exists() and Path(path).stat().st_size:
+            yield f"output.{name} {shorten(path)}: exists: expected a new file; move it away, or choose another name"
+
+
 def expect_new(config: Config) -> None:
-    """ConfigError if the folder of a new run exists; called before any engine starts."""
-    if config["run.out"] and Path(config["run.out"]).exists():
-        raise ConfigError(f"run.out {shorten(config['run.out'])}: exists: expected a new folder")
+    """ConfigError if a new run cannot be written."""
+    for obstacle in obstacles(config):
+        raise ConfigError(obstacle)
+
+
+def _folder(config: Config) -> Path:
+    return Path(config["run.out"] or time.strftime("arena-%Y%m%d-%H%M%S")).absolute()
 
 
 def create(run: Run, items: Mapping[str, str], folder: Path | None = None) -> Store:
     """A new run in `folder`, or in the one that its configuration names; StoreError if it cannot be made."""
-    folder = folder or Path(run.config["run.out"] or time.strftime("arena-%Y%m%d-%H%M%S"))
-    folder = folder.absolute()
+    folder = (folder or _folder(run.config)).absolute()
     files = {
         CONFIG: option_reader.to_toml(kept(run.config, folder)),
         FINGERPRINT: _json(items),
