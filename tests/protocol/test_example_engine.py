@@ -40,16 +40,20 @@ pytestmark = [
 
 
 def alike(shown: str) -> re.Pattern[str]:
-    """A pattern in which numbers, and the columns they stand in, may differ, `…` is anything, and a line of its own
-    any number of lines. Moves are no numbers."""
+    """A pattern in which numbers, and the columns they stand in, may differ in lines that tell a time; `…` is anything,
+    and a line of its own any number of lines. Moves are no numbers."""
     lines = [
-        "(?s:.*)" if line == "…" else "".join(map(_part, PARTS.split(line))) + "\n"
-        for line in shown.splitlines()
+        "(?s:.*)" if line == "…" else "".join(map(_part, _parts(line))) + "\n" for line in shown.splitlines()
     ]
     return re.compile("".join(lines))
 
 
 PARTS = re.compile(r"( +|…|(?<![a-z])[+-]?\d[\d.,]*)")
+TIMES = re.compile(r" ms$| in [\d.]+ s$|^ +\d+\.\d [<>] ")
+
+
+def _parts(line: str) -> list[str]:
+    return PARTS.split(line) if TIMES.search(line) else re.split("(…)", line)
 
 
 def _part(text: str) -> str:
