@@ -453,6 +453,9 @@ def meanings(view: View, signs: Glyphs) -> list[str]:
     """The symbols of the men and special squares on this board, each with its meaning."""
     board = view.board
     attackers, defenders = view.sides
+    if view.game == "hex":
+        first, second = (signs.men.get(letter, letter) for letter in "xo")
+        return [f"{first} {attackers} (top to bottom)", f"{second} {defenders} (left to right)"]
     letters = sorted({letter for row in board.rows for letter in row if letter != "."}, key=_rank_of_letter)
     whose = {"attacker": attackers, "defender": defenders, "king": "the king"}
     made = [f"{signs.men.get(letter, letter)} {whose[role(letter)]}" for letter in letters]

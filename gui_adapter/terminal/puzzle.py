@@ -128,6 +128,8 @@ def main(argv: list[str]) -> int:
         for fault in faults:
             print(f"hnefi puzzle: {safe(fault)}", file=sys.stderr)
         person = sys.stdin.isatty() and sys.stdout.isatty()
+        if not person:
+            settings = settings.with_value("glyphs", "ascii")
         lines = typed(settings) if person else piped(sys.stdin.buffer)
         return Desk(chosen, scores, lines, settings).run(first)
     except (SuiteError, ScoresError) as error:

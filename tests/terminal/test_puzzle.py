@@ -195,6 +195,16 @@ def test_the_board_marks_the_answer(capsys: pytest.CaptureFixture[str]) -> None:
     assert (row.index("[") + 1) // 2 == "abcdefg".index(reply[2]) + 1
 
 
+def test_in_a_pipe_the_board_is_plain(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"quit\n")))
+    assert puzzle.main(["--puzzle", "brandubh-026", "--no-record"]) == 0
+    said = capsys.readouterr().out
+    assert "7 x . . . . . x 7" in said
+    assert said.partition("rating 1500")[0].isascii()
+
+
 @pytest.mark.process
 def test_at_a_terminal(tmp_path: Path) -> None:
     entry = of("win", 3)

@@ -317,6 +317,9 @@ def test_the_legend_tells_of_what_is_on_the_board() -> None:
     told = legend(view("brandubh"), colour=True, signs=ASCII)
     assert told == ["t attackers | T defenders | K the king | + throne | x corner"]
     assert "[ ] last move" in legend(view("brandubh"), colour=False, signs=ASCII)[1]
+    # In Hex the sides are called after letters that the drawn stones do not show, and an empty board has no stones.
+    hex_ = replace(view("hex:5"), sides=("x", "o"))
+    assert legend(hex_, colour=True, signs=UNICODE) == ["● x (top to bottom) · ○ o (left to right)"]
 
 
 def test_the_full_screen_tells_it_before_the_first_move() -> None:
