@@ -268,7 +268,7 @@ def compiling_text(progress: Progress) -> str:
     done = f"{progress.done}/{progress.total} {progress.part}"
     left = "" if progress.remaining is None else f", about {progress.remaining:.0f} s left"
     when = "at each start" if progress.unkept else "for the first start"
-    who = "another hnefi compiles" if progress.elsewhere else f"compiling {when}"
+    who = "another process of hnefi compiles" if progress.elsewhere else f"compiling {when}"
     return f"{who}: {done}, {progress.elapsed:.0f} s{left}"
 
 

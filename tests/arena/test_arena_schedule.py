@@ -151,8 +151,14 @@ def test_what_cannot_be_written_is_told_before_anything_starts(
     words = ["default", "random-blind", "--variant", "brandubh", "--pairs", "1", *["--dry-run"][: int(dry)]]
     for more, said in (
         (["--out", str(tmp_path / "sealed")], f"run.out '{tmp_path}/sealed': exists: expected a new folder"),
-        (["--out", str(tmp_path / "sealed/a/b")], f"{tmp_path}/sealed cannot be written: expected a folder that can"),
-        (["--out", str(tmp_path / "file/a")], f"{tmp_path}/file cannot be written: expected a folder that can"),
+        (
+            ["--out", str(tmp_path / "sealed/a/b")],
+            f"{tmp_path}/sealed cannot be written: expected a folder that can",
+        ),
+        (
+            ["--out", str(tmp_path / "file/a")],
+            f"{tmp_path}/file cannot be written: expected a folder that can",
+        ),
         (
             ["--out", str(tmp_path / "a"), "--records", str(tmp_path / "old.tafl")],
             f"output.records '{tmp_path}/old.tafl': exists: expected a new file; move it away, or choose another name",

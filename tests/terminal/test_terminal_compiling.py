@@ -454,7 +454,9 @@ def test_what_is_said_of_a_compiler() -> None:
         compiling_text(Progress(3, 9, "search", 12.0, 39.6))
         == "compiling for the first start: 3/9 search, 12 s, about 40 s left"
     )
-    assert compiling_text(Progress(3, 9, "search", 1.0, None, True)).startswith("another hnefi compiles: 3/9")
+    assert compiling_text(Progress(3, 9, "search", 1.0, None, True)).startswith(
+        "another process of hnefi compiles: 3/9"
+    )
     assert compiling_text(Progress(3, 9, "search", 1.0, unkept="anywhere")).startswith(
         "compiling at each start: "
     )

@@ -205,7 +205,7 @@ def _axes(sheet: Sheet, panel: Panel, game: Analysed) -> float:
     plies = max(1, len(game.looks) - 1)
     panel.ticks_left([(share, f"{share} %") for share in range(0, 101, 25)], grid=False)
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 50_000) if plies / step <= 25)
-    # A tick stands where the first move with that number has been made; the last position may have a number without one.
+    # A tick stands where the first move with that number has been made; the last position's number may have none.
     numbers: dict[int, int] = {}
     for ply, position in enumerate(walk.positions[:-1], 1):
         numbers.setdefault(position.move_number, ply)
