@@ -490,7 +490,7 @@ def test_a_chart_names_sides_moves_mistakes_and_ends(analyze: Analyze) -> None:
 
 
 def test_a_chart_counts_the_moves_that_were_made(analyze: Analyze) -> None:
-    Path("game.tafl").write_text('[Variant "brandubh"]\n\na4a2 d3a3xa2 b4b2 d5a5 *\n')
+    Path("game.tafl").write_text(SHORT)
     assert analyze("game.tafl", "--engine", parrot(PARROT), "--quiet", "--chart", "even.svg")[0] == 0
     said = {part.strip() for part in ET.parse("even.svg").getroot().itertext()}
     assert said & {"1", "2", "3"} == {"1", "2"}
