@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +22,17 @@ class PerftResult:
     seconds: float
 
 
-def perft(position: Position, depth: int, bulk: bool = False) -> PerftResult:
+def perft(
+    position: Position,
+    depth: int,
+    bulk: bool = False,
+    progress: Callable[[int, int], object] = lambda *_: None,
+) -> PerftResult:
     """Count the leaves after exactly `depth` plies; finished positions have no children.
 
     Repetition and limits are off. `bulk` counts the last ply's moves without playing them: several times faster,
-    the same number, but then captures are not known (0).
+    the same number, but then captures are not known (0). `progress` hears how many root moves are done, and of
+    how many.
     """
     root = position.unlimited()
     state = root.new_record()[0]
@@ -33,8 +40,15 @@ def perft(position: Position, depth: int, bulk: bool = False) -> PerftResult:
     begun = time.perf_counter()
     if depth < 1 or position.outcome is not None:
         return PerftResult((), int(depth < 1), 0, time.perf_counter() - begun)
-    divide = tuple((move, _behind(state, move, depth, bulk)) for move in root.legal_moves())
-    return PerftResult(divide, sum(n for _, n in divide), int(state["tally"][0]), time.perf_counter() - begun)
+    moves = root.legal_moves()
+    divide = []
+    for done, move in enumerate(moves):
+        progress(done, len(moves))
+        divide.append((move, _behind(state, move, depth, bulk)))
+    progress(len(moves), len(moves))
+    return PerftResult(
+        tuple(divide), sum(n for _, n in divide), int(state["tally"][0]), time.perf_counter() - begun
+    )
 
 
 def _behind(state: Any, move: int, depth: int, bulk: bool) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from .common.arguments import add_variant_path, find_variant, let_interrupt_end_us, natural, parser
+from .common.live import Counter, Live
 
 
 def main(argv: list[str]) -> int:
@@ -38,7 +41,12 @@ def main(argv: list[str]) -> int:
         position = games.initial(variant) if arguments.fen is None else games.from_fen(variant, arguments.fen)
     except ValueError as error:
         options.error(str(error))
-    result = perft(position, arguments.depth, bulk=arguments.bulk)
+    live = Live(sys.stderr)
+    counter = Counter(live, "first moves counted:") if live.terminal else lambda *_: None
+    try:
+        result = perft(position, arguments.depth, arguments.bulk, counter)
+    finally:
+        live.close()
     if arguments.divide:
         for move, count in result.divide:
             print(f"{move_name(move)}: {count}")

@@ -110,6 +110,13 @@ def test_perft(size: str) -> None:
         assert counted == PERFT[size]
 
 
+def test_perft_tells_how_far_it_is() -> None:
+    told: list[tuple[int, int]] = []
+    perft(start("3x4"), 3, progress=lambda *so_far: told.append(so_far))
+    whole = len(start("3x4").legal_moves())
+    assert told == [(done, whole) for done in range(whole + 1)]
+
+
 def test_all_positions_of_the_smallest_board() -> None:
     """78 undecided by pawns alone, 8 of them blocked; of the other 70 the side to move wins 55 and can err in 27."""
     twins = {twin.fen(): twin for twin in slow.reachable(Twin.start(3, 3))}
