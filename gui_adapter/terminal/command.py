@@ -444,13 +444,14 @@ async def _screenshot(
 
 
 def _write_screen(parser: argparse.ArgumentParser, controller: Controller, name: str) -> None:
-    """Write the current screen, without the answers to lines and without showing that engines are on hold."""
+    """Write the current screen, without the answers to lines and without what passes: that engines are on hold, or
+    compile."""
     from . import screenshot
 
     view = controller.view
     news = tuple(line for line in view.log if line.kind == "news")
     try:
-        screenshot.write(replace(view, paused=False, log=news), name)
+        screenshot.write(replace(view, paused=False, compiling="", log=news), name)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         parser.exit(code_of(error), f"{parser.prog}: error: --screenshot {name[:200]!r}: {reason}\n")

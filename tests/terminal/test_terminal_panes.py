@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from terminal_views import lines_of, played, view, with_settings
 
-from hnefi.gui_adapter.terminal import panes, screenshot
+from hnefi.gui_adapter.terminal import command, panes, screenshot
 from hnefi.gui_adapter.terminal.drawing import plain
 from hnefi.gui_adapter.terminal.screen import compose, reader, wrapped
 from hnefi.gui_adapter.terminal.settings import Settings
@@ -289,6 +292,15 @@ def test_pictures_of_every_kind_of_board(name: str) -> None:
     for zoom in (1, 2, 3):
         for columns, rows in ((80, 24), (30, 14), (10, 5)):
             ET.fromstring(screenshot.svg(view(name, settings=Settings(zoom=zoom)), columns, rows))
+
+
+def test_a_picture_shows_nothing_that_passes(tmp_path: Path) -> None:
+    seen = replace(seen_for_pictures(), compiling="compiling: 3/9 search", paused=True)
+    command._write_screen(argparse.ArgumentParser(), SimpleNamespace(view=seen), str(tmp_path / "now.txt"))  # type: ignore[arg-type]
+    shown = (tmp_path / "now.txt").read_text("utf-8")
+    assert "compiling" not in shown
+    assert "paused" not in shown
+    assert "compiling" in screenshot.text(seen)
 
 
 def test_pictures_are_written_by_the_ending_of_the_name(tmp_path: Path) -> None:
