@@ -284,7 +284,7 @@ def _variant(parser: argparse.ArgumentParser, arguments: argparse.Namespace, usu
                 return found(home)
     except VariantError as error:
         flag = "" if arguments.variant is None else "--variant "
-        parser.error(f"{flag}{error}; `hnefi variants` lists them")
+        parser.error(flag + str(error).replace("(`variants`", "(`hnefi variants`"))
     return variant
 
 

@@ -69,6 +69,17 @@ def call(capsys: pytest.CaptureFixture[str], main: Any, *arguments: str) -> tupl
     return status, said.out, said.err
 
 
+def test_what_is_no_variant(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    status, _, said = call(capsys, rules.main, "nosuch")
+    assert (status, "'nosuch': expected the name of a variant (`hnefi variants` lists them)\n" in said) == (
+        2,
+        True,
+    )
+    (tmp_path / "mine.txt").touch()
+    status, _, said = call(capsys, rules.main, str(tmp_path / "mine.txt"))
+    assert (status, "mine.txt': expected a file of rules whose name ends in .toml" in said) == (2, True)
+
+
 def test_a_drawing_is_printed_or_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     found = find("berserk")
     wanted = svg(found.rules, dict(found.start.pieces), title="berserk: start position")

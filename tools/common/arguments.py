@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts.argument_types import whole
 from hnefi.protocol.hosts.exit_codes import USAGE
@@ -147,7 +149,9 @@ def find_variant(options: argparse.ArgumentParser, word: str, path: str | None =
     try:
         return load(word) if word.endswith(".toml") else find(word, path)
     except VariantError as error:
-        options.error(str(error))
+        if Path(word).is_file() and not word.endswith(".toml"):
+            options.error(f"{shorten(word)}: expected a file of rules whose name ends in .toml")
+        options.error(str(error).replace("(`variants`", "(`hnefi variants`"))
 
 
 def find_tafl_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> Variant:

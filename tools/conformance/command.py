@@ -205,7 +205,10 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
         return [*engine.words, *arguments.arguments]
     if shutil.which(arguments.engine) is None:
         hint = f" (did you mean --player {arguments.engine}?)" if arguments.engine in players.names() else ""
-        options.error(f"{shorten(arguments.engine)}: no such program{hint}")
+        options.error(
+            f"{shorten(arguments.engine)}: no such program{hint}: expected an executable program, by a path or a name"
+            " in the PATH"
+        )
     ours = [
         word for word in arguments.arguments if word in ("--only", "--json", "--list", "--proto", "--variant")
     ]
