@@ -122,7 +122,7 @@ def test_an_opponent_that_plays_one_game_chooses_it(
     ("arguments", "said"),
     [
         (["--variant", "brandub-x"], "expected the name of a variant"),
-        (["--variant", "nosuch"], "'nosuch': expected the name of a variant (`hnefi variants` lists them)\n"),
+        (["--variant", "nosuch"], "the name of a variant (`hnefi variants` lists them) See `hnefi play"),
         (["--level", "11"], "expected a number from 0 to 10, or auto"),
         (["--against", "nobody"], "no player 'nobody'"),
         (["--against", "/bin/nobody"], "`hnefi engines add` registers a program"),
