@@ -1,4 +1,4 @@
-"""How errors repeat what was read, and what they suggest instead."""
+"""How errors repeat what was read, and what they suggest instead; and numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -26,3 +26,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
     close = difflib.get_close_matches(word.lower()[:64], list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 row`, `2 rows`, `1,000 plies`: `many` is the plural that is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -75,7 +75,8 @@ def main(argv: list[str]) -> int:
     except OSError as error:
         reading = error.filename == arguments.input
         where = arguments.input if reading else arguments.output or error.filename
-        print(f"hnefi convert: {where}: {error.strerror or error}", file=sys.stderr)
+        expected = "a readable file" if reading else "a file that can be written"
+        print(f"hnefi convert: {where}: {error.strerror or error}: expected {expected}", file=sys.stderr)
         return UNREADABLE if reading else code_of(error)
     for kind, count in sorted(losses.items()):
         print(f"lost: {kind}: {count}", file=sys.stderr)

@@ -192,5 +192,6 @@ def _expect(options: Parser, name: str) -> None:
 
 
 def _not_written(error: OSError) -> int:
-    print(f"hnefi engines: {unwritten(error)}", file=sys.stderr)
+    what = "file" if error.filename == str(registry.path()) else "folder"
+    print(f"hnefi engines: {unwritten(error)}: expected a {what} that can be written", file=sys.stderr)
     return STORAGE

@@ -8,6 +8,7 @@ import time
 from hnefi.engine.records.corpus import CorpusError
 from hnefi.engine.records.replay import Report, replay_file
 from hnefi.engine.sides import Reason
+from hnefi.engine.wording import counted
 
 from .common.arguments import add_variant_path, find_tafl_variant, let_interrupt_end_us, parser
 
@@ -50,7 +51,7 @@ def text(report: Report, variant: str, seconds: float) -> list[str]:
     ends = ", ".join(f"{reason.words} {count}" for reason, count in in_order(report)) or "none"
     return [
         *map(str, report.disagreements),
-        f"{report.games} games, {report.plies} plies of {variant} in {seconds:.2f} s",
+        f"{counted(report.games, 'game')}, {counted(report.plies, 'ply', 'plies')} of {variant} in {seconds:.2f} s",
         f"ended by the rules: {ends}",
         f"refused moves tried: {report.refused}",
         f"disagreements: {len(report.disagreements)}",

@@ -158,11 +158,13 @@ def show() -> None:
     print(f"{cache.folder() or 'nowhere, because there is no home folder'}")
     if reason := cache.refusal():
         print(f"  {unkept_text(reason)}")
-    for entry in sorted({one.entry for one in files}):
+    entries = sorted({one.entry for one in files})
+    width = max(map(len, entries), default=0)
+    for entry in entries:
         same = [one for one in files if one.entry == entry]
         size = sum(one.size for one in same) / 1024
         used = min(one.idle for one in same) / 3600
-        print(f"  {entry:<28} {len(same):>3} x {size:>8.0f} KiB   last used {used:.0f} h ago")
+        print(f"  {entry:<{width}} {len(same):>3} x {size:>8.0f} KiB   last used {used:.0f} h ago")
     total = sum(one.size for one in files) / MIB
     print(
         f"{len(files)} files, {total:.1f} MiB; unused for {cache.KEPT_DAYS} days, or the oldest beyond "

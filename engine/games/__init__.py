@@ -13,8 +13,9 @@ from importlib import import_module
 from typing import Any
 
 from .. import catalogue
+from ..wording import shorten
 from .base_position import Position
-from .base_variant import AnyVariant
+from .base_variant import AnyVariant, UnknownVariant, VariantError
 from .tafl import variant as variants
 
 _PACKAGES = {family: name for name, game in catalogue.GAMES.items() for family in game.sizes}
@@ -28,6 +29,24 @@ def find(name: str, path: str | os.PathLike[str] | None = None) -> AnyVariant:
         sized: AnyVariant = build(family, size if colon else catalogue.SIZED[family])
         return sized
     return variants.find(name, path, catalogue.SIZED)
+
+
+def named(word: str, path: str | os.PathLike[str] | None = None, *, files: bool = True) -> AnyVariant:
+    """The variant that a command line names: as `find` does, or with `files` by a TOML file. VariantError if there is
+    none, which says what to type in a shell."""
+    if files and word.endswith(catalogue.SUFFIX):
+        return variants.load(word)
+    try:
+        return find(word, path)
+    except UnknownVariant as error:
+        if files and os.path.isfile(word):  # noqa: PTH113 - pathlib raises for names that are too long
+            raise VariantError(f"{shorten(word)}: a file of rules must end in {catalogue.SUFFIX}") from None
+        if error.near:
+            raise
+        file = f" or a {catalogue.SUFFIX} file" if files else ""
+        raise VariantError(
+            f"{shorten(word)}: expected a variant (`hnefi variants` lists them){file}"
+        ) from None
 
 
 def names(path: str | os.PathLike[str] | None = None) -> list[str]:

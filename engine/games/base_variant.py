@@ -11,6 +11,14 @@ class VariantError(ValueError):
     expected."""
 
 
+class UnknownVariant(VariantError):
+    """No variant has this name; `near` is the hint at the one that may be meant, or nothing."""
+
+    def __init__(self, text: str, near: str = "") -> None:
+        super().__init__(text)
+        self.near = near
+
+
 class AnyVariant(Protocol):
     """One variant of one game: what sessions, protocol and tools may ask without knowing the game."""
 

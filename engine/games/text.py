@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ..squares import MAX_SIZE, square
-from ..wording import shorten
+from ..wording import counted, shorten
 from .base_position import PositionError
 
 NUMBER_LIMIT = 999_999
@@ -24,7 +24,7 @@ def parse_fen(text: str, files: int, ranks: int, letters: str) -> tuple[dict[int
     board, *tail = text.split() or [""]
     rows = board.split("/")
     if len(rows) != ranks:
-        raise PositionError(f"board {shorten(board)}: {len(rows)} rows: expected {ranks}")
+        raise PositionError(f"board {shorten(board)}: {counted(len(rows), 'row')}: expected {ranks}")
     pieces: dict[int, str] = {}
     for rank, row in zip(reversed(range(ranks)), rows, strict=True):
         pieces |= {square(file, rank): letter for file, letter in _parse_row(row, files, letters).items()}
@@ -46,7 +46,7 @@ def _parse_row(row: str, files: int, letters: str) -> dict[int, str]:
                 f"row {shorten(row)}: {sign!r} is no piece: expected letters out of {letters}"
             )
     if squares != files:
-        raise PositionError(f"row {shorten(row)} has {squares} squares: expected {files}")
+        raise PositionError(f"row {shorten(row)} has {counted(squares, 'square')}: expected {files}")
     return dict(found)
 
 

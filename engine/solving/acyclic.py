@@ -155,7 +155,7 @@ def solve(position: Position, mib: int, *, shortest: bool) -> Solved:
         value = int(value_after(state, work[0], keys, values, move))
         if value == 0:
             raise OutOfMemory(
-                f"more than {int(work[0]['stored'])} positions, which is all that {mib} MiB hold"
+                f"more than {int(work[0]['stored']):,} positions, which is all that {mib} MiB hold"
             )
         found[move] = value - 1
     most = max(value & 3 for value in found.values())

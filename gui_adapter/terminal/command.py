@@ -266,25 +266,21 @@ def _controller(
 
 def _variant(parser: argparse.ArgumentParser, arguments: argparse.Namespace, usual: str) -> AnyVariant:
     """The requested variant; else the usual one, unless an opponent on the command line only plays another."""
-    from hnefi.engine.games import find
+    from hnefi.engine.games import named
     from hnefi.engine.games.base_variant import VariantError
-    from hnefi.engine.games.tafl.variant import load
 
     from . import opponents
 
-    def found(word: str) -> AnyVariant:
-        return load(word) if word.endswith(".toml") else find(word, arguments.path)
-
     try:
-        variant = found(arguments.variant or usual)
+        variant = named(arguments.variant or usual, arguments.path)
         if arguments.variant is None:
-            named = [text for kind, text in arguments.rivals if kind != "level"]
-            homes = (opponents.home(name, variant) for name in named)
+            rivals = [text for kind, text in arguments.rivals if kind != "level"]
+            homes = (opponents.home(name, variant) for name in rivals)
             if (home := next(filter(None, homes), None)) is not None:
-                return found(home)
+                return named(home, arguments.path)
     except VariantError as error:
         flag = "" if arguments.variant is None else "--variant "
-        parser.error(flag + str(error).replace("(`variants`", "(`hnefi variants`"))
+        parser.error(f"{flag}{error}")
     return variant
 
 

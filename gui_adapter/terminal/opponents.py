@@ -142,11 +142,7 @@ def by_name(name: str, variant: AnyVariant) -> Spec:
     this variant, or if its evaluator cannot be read."""
     if registry.find(name) is not None:
         return by_command(name, variant)
-    try:
-        player = load_player(name)
-    except PlayerError as error:
-        hint = "" if name.endswith(".toml") else "; `hnefi engines add` registers a program"
-        raise ValueError(f"{error}{hint}") from None
+    player = registry.player_of(name)
     misfit = player.misfit(variant)
     if misfit is not None:
         raise ValueError(misfit)

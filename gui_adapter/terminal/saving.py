@@ -35,6 +35,8 @@ KEPT: Final = 20
 """Games saved by themselves that are kept."""
 _AUTOMATIC: Final = "game-"
 ADAPTER: Final = "terminal"
+PASTED: Final = "a FEN, moves, or a recorded game"
+"""What can be pasted."""
 PLAYER_TAGS: Final[tuple[tuple[str, SideLetter], ...]] = (("AttackersSeat", "a"), ("DefendersSeat", "d"))
 """Tags of records that say who played a side, and the side."""
 
@@ -278,7 +280,7 @@ def parse(text: str, find: Find, variant: AnyVariant) -> Loaded:
     except ValueError as error:
         raise SavingError(str(error)) from None
     if record is None:
-        raise SavingError("pasted text: expected a FEN, moves, or a recorded game")
+        raise SavingError(f"pasted text: expected {PASTED}")
     return Loaded(record, _variant(record, find))
 
 

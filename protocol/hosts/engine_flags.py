@@ -46,11 +46,11 @@ def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace,
 def check_playing(options: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     """End the program with a sentence if there is no such --variant or --player; a variant gets its own name."""
     if arguments.variant:
-        from hnefi.engine.games import find
+        from hnefi.engine.games import named
         from hnefi.engine.games.base_variant import VariantError
 
         try:
-            arguments.variant = find(arguments.variant).name
+            arguments.variant = named(arguments.variant, files=False).name
         except VariantError as error:
             options.error(f"--variant: {error}")
     if arguments.player:

@@ -129,6 +129,17 @@ def find(name: str) -> RegisteredEngine | None:
     return engines.get(name)
 
 
+def player_of(name: str) -> players.Player:
+    """The player of that name, or in that file, where the name of a registered engine would do as well; PlayerError,
+    which says how to register one."""
+    try:
+        return players.load(name)
+    except players.PlayerError as error:
+        if name.endswith(players.SUFFIX):
+            raise
+        raise players.PlayerError(f"{error}; `hnefi engines add` registers a program") from None
+
+
 def engine_of(text: str) -> RegisteredEngine:
     """What `--engine TEXT` means: the engine of that name, or a command line; ValueError if it can be neither.
 

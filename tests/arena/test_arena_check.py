@@ -353,7 +353,11 @@ def test_every_step_can_be_read_and_needs_an_earlier_one() -> None:
     ("arguments", "complaint"),
     [
         ([], "expected the program of an engine, or --player NAME"),
-        (["no-such-engine"], "'no-such-engine': no such program: expected an executable program, by a path"),
+        (
+            ["no-such-engine"],
+            "'no-such-engine': no such program in the PATH: expected an executable program\n",
+        ),
+        (["/etc"], "'/etc': a folder: expected an executable program\n"),
         (["default"], "did you mean --player default?"),
         (["--player", "nobody"], "no player 'nobody': expected a name that"),
         (["--player", "default", "./mybot"], "expected the program of an engine, or --player NAME"),

@@ -99,4 +99,6 @@ def test_a_page_that_cannot_be_written(
 ) -> None:
     (tmp_path / "folder").mkdir()
     assert report_command.main_report([str(cup), "--html", str(tmp_path / where)]) in (2, 4)
-    assert f"hnefi arena report: {tmp_path / where}: " in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"hnefi arena report: {tmp_path / where}: " in said
+    assert said.endswith(": expected a file that can be written\n")

@@ -220,6 +220,8 @@ def test_engines_are_called_by_names_of_their_own() -> None:
     ("words", "message"),
     [
         (["default", "defalt"], r"player: no player 'defalt' \(did you mean default\?\): expected a name"),
+        (["default", "nobody"], r"or a \.toml file; `hnefi engines add` registers a program$"),
+        (["default", "nobody.toml"], r"No such file or directory: expected a readable file$"),
         (["default"], "engines: 1 given: expected at least two"),
         (["default", "default", "--pair", "3"], r"'--pair': no such flag \(did you mean --pairs\?\)"),
         (["default", "default", "--output-jsonl", "x"], r"'--output-jsonl': .*did you mean --jsonl\?"),

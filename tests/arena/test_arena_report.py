@@ -474,7 +474,7 @@ def test_records_that_cannot_be_written(run_folder: Path, capsys: pytest.Capture
     (run_folder.parent / "plain").write_text("")
     beyond = run_folder.parent / "plain" / "games.tafl"
     assert report_command.main_report([str(run_folder), "--records", str(beyond)]) == 4
-    assert f"{beyond}: Not a directory" in capsys.readouterr().err
+    assert f"{beyond}: Not a directory: expected a file that can be written" in capsys.readouterr().err
 
 
 def test_openings_that_name_no_variant(run_folder: Path) -> None:

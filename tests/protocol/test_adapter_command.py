@@ -323,7 +323,10 @@ def test_what_would_fail_later_is_refused(
     ("flags", "said"),
     [
         (["--player", "nobody"], "--player: no player 'nobody'"),
-        (["--variant", "nowhere"], "--variant: 'nowhere': expected the name of a variant"),
+        (
+            ["--variant", "nowhere"],
+            "--variant: 'nowhere': expected a variant (`hnefi variants` lists them)\n",
+        ),
         (["--port", "65536"], "--port: '65536': expected a port from 1 to 65535"),
         (["--ws-port", "65536"], "--ws-port: '65536': expected a port from 1 to 65535"),
     ],

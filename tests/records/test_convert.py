@@ -168,8 +168,14 @@ def test_files_get_the_usual_permissions(call: Convert) -> None:
             "'brandubhh': expected the name of a variant (did you mean",
         ),
         (["a.tafl", "b.tafl", "--from", "pgn"], "invalid choice: 'pgn'"),
-        (["no.tafl", "b.tafl"], "hnefi convert: no.tafl: No such file or directory"),
-        (["a.tafl", "no/b.tafl"], "No such file or directory"),
+        (
+            ["no.tafl", "b.tafl"],
+            "hnefi convert: no.tafl: No such file or directory: expected a readable file",
+        ),
+        (
+            ["a.tafl", "no/b.tafl"],
+            "no/b.tafl: No such file or directory: expected a file that can be written",
+        ),
         ([".", "b.tafl", "--from", "tafl"], "hnefi convert: .: Is a directory"),
         (
             ["a.tafl", "b.otg"],

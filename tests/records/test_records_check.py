@@ -106,7 +106,7 @@ FAULTS: list[tuple[str, str | None]] = [
         '[FEN "7/7/7/K6/7/t4t1/7 d 0 1"]\n[Result "a time"]\n1. a4a6 a',
         "x:6: game 2 ply 1 a4a6: a was to move when time ran out",
     ),
-    ('[FEN "nonsense"]\n*', "x:3: game 2: board 'nonsense': 1 rows: expected 3 to 19"),
+    ('[FEN "nonsense"]\n*', "x:3: game 2: board 'nonsense': 1 row: expected 3 to 19"),
     ('[FEN "7/7/7/K6/7/t4t1/7 a 0 1"]\n1. d4 *', "x:5: game 2 ply 1 d4: is illegal: "),
 ]
 

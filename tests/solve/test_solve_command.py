@@ -83,10 +83,12 @@ def won(winner: str, side: Side) -> bool:
 
 
 def test_a_table_that_is_too_small_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(acyclic.OutOfMemory, match="more than 57344 positions, which is all that 1 MiB hold"):
+    with pytest.raises(acyclic.OutOfMemory, match="more than 57,344 positions, which is all that 1 MiB hold"):
         acyclic.solve(games.initial(games.find("hexapawn:4x5")), 1, shortest=True)
     assert command.main(["hexapawn:4x5", "--memory", "1"]) == 2
-    assert "hexapawn:4x5: --memory 1: more than 57344 positions" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "hexapawn:4x5: --memory 1: more than 57,344 positions" in said
+    assert said.endswith("which is all that 1 MiB hold: expected a larger --memory, or a smaller board\n")
 
 
 def test_hexapawn_and_hex_say_who_wins(capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +130,7 @@ def test_a_board_is_solved_and_asked(here: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("nowhere", "expected the name of a variant"),
+        ("nowhere", "expected a variant (`hnefi variants` lists them) or a .toml file"),
         ("copenhagen", "copenhagen: size = 11: expected a board of at most 7 x 7 squares"),
         ("tablut-herr-7", "tablut-herr-7: move_limit = 150: values would depend on the plies played"),
         ("mini-four", "--yes: expected, because standard input is not a terminal"),

@@ -151,7 +151,7 @@ HOSTILE: list[tuple[str, str | bytes, str]] = [
     ("tafl", '[Variant "x"]\n[Captures "some"]\n*', r"x:3:1: the tag Captures 'some': expected unknown"),
     ("tafl", "1. d1d3 *", r"x:1:1: '1.': expected a tag such as \[Variant \"copenhagen\"\] before"),
     ("tafl", '[Variant "x"]\n[Rule "escape edge"]\n*', r"x:3:1: rules without a start position"),
-    ("tafl", '[Variant "x"]\n[Start "40"]\n*', r"x:3:1: x: start: 1 rows: expected 3 to 19"),
+    ("tafl", '[Variant "x"]\n[Start "40"]\n*', r"x:3:1: x: start: 1 row: expected 3 to 19"),
     ("tafl", f'[Variant "x"]\n[Start "{"/".join(["40"] * 40)}"]\n*', r"x:3:1: x: start: "),
     (
         "tafl",

@@ -121,8 +121,18 @@ def test_an_opponent_that_plays_one_game_chooses_it(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--variant", "brandub-x"], "expected the name of a variant"),
-        (["--variant", "nosuch"], "the name of a variant (`hnefi variants` lists them) See `hnefi play"),
+        (
+            ["--variant", "brandub-x"],
+            "expected the name of a variant (did you mean ",
+        ),
+        (
+            ["--variant", "nowhere"],
+            "--variant 'nowhere': expected a variant (`hnefi variants` lists them) or a .toml file See",
+        ),
+        (
+            ["--variant", "/nowhere.toml"],
+            "No such file or directory: expected a readable file See",
+        ),
         (["--level", "11"], "expected a number from 0 to 10, or auto"),
         (["--against", "nobody"], "no player 'nobody'"),
         (["--against", "/bin/nobody"], "`hnefi engines add` registers a program"),

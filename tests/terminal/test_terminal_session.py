@@ -270,6 +270,19 @@ def test_rules_of_ones_own(house: House, tmp_path: Path) -> None:
     house.talk(story)
 
 
+def test_what_is_pasted(house: House) -> None:
+    async def story(person: Person) -> None:
+        expected = "expected a FEN, moves, or a recorded game"
+        for text in ("garbage", "d1 garbage", "fen 9"):
+            assert f"{text!r}: {expected}" in await person.fails(f"paste {text}")
+        assert "board '9/9/9': 3 rows: expected 7" in await person.fails("paste 9/9/9 a")
+        await person.types("new brandubh", "side both")
+        assert (await person.types("paste b4b2")).lines == ("1 ply from the start of brandubh.",)
+        assert person.view.ply == 1
+
+    house.talk(story)
+
+
 def test_what_is_set_is_kept_alone(house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 

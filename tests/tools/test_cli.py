@@ -120,9 +120,10 @@ def test_every_command_refuses_what_it_does_not_know(
         ("variants --path /no/such/folder", "no such file or folder"),
         ("perft brandubh many", "expected a whole number from 0 on"),
         ("perft brandubh -1", "expected"),
-        ("perft nowhere 1", "expected the name of a variant"),
+        ("perft nowhere 1", "expected a variant (`hnefi variants` lists them) or a .toml file"),
         ("perft brandubh 1 --fen 3/3", "3/3"),
-        ("bench 0", "expected a whole number from 1 on"),
+        ("bench 0", "'0': expected a depth from 1 on, or one of speed, arena, search, evaluators, "),
+        ("bench speeed", ", queue, tactics (did you mean speed?)"),
         ("bench latency --tries 0", "expected a whole number from 1 on"),
         ("bench latency --engine /no/such/engine --starts 1", "/no/such/engine: "),
         ("verify games.txt --variant brandubh", "expected a file ending in .csv or .jsonl"),
@@ -214,7 +215,7 @@ def test_verify(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     games.write_text("a4-a2 d3-a3xa2,0,1,Ongoing\n")
     status, out, _ = call(capsys, "verify", str(games), "--variant", "brandubh")
     assert status == 0
-    assert "1 games, 2 plies of brandubh" in out
+    assert "1 game, 2 plies of brandubh" in out
     assert "disagreements: 0" in out
     games.write_text("a4-a2 d3-a3,0,1,Ongoing\na4-a3 d3-a3,0,0,White\n")
     status, out, _ = call(capsys, "verify", str(games), "--variant", "brandubh", "--json")
@@ -294,6 +295,19 @@ def test_warmup_refuses_to_compile_for_nobody(tmp_path: Path, monkeypatch: pytes
     shown = hnefi("warmup", "--show")
     assert shown.returncode == 0, shown.stderr
     assert f"  machine code cannot be stored in {file / 'hnefi'} (Not a directory), so every" in shown.stdout
+
+
+def test_warmup_shows_entries_in_columns_as_wide_as_the_longest_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("short", "an_entry_with_a_name_of_its_own.prepare")
+    monkeypatch.setattr(
+        cache, "kept", lambda place=None: [] if place else [cache.Kept(n, 2048, 0.0, Path(n)) for n in names]
+    )
+    status, out, _ = call(capsys, "warmup", "--show")
+    rows = [line for line in out.splitlines() if "KiB" in line]
+    assert (status, len(rows)) == (0, 2)
+    assert len({row.index("KiB") for row in rows}) == 1, out
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

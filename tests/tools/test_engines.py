@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from hnefi.engine import durable
 from hnefi.engine.games import find
 from hnefi.gui_adapter.terminal import opponents
 from hnefi.protocol.client import own_command
@@ -192,7 +194,21 @@ def test_a_folder_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFix
     folder.parent.joinpath("hnefi").write_text("a file in its place")
     assert registry.load() == {}
     assert engines.main(["add", "x", "--cmd", PYTHON]) == STORAGE
-    assert capsys.readouterr().err.startswith(f"hnefi engines: {folder}: ")
+    said = capsys.readouterr().err
+    assert said.startswith(f"hnefi engines: {folder}: ")
+    assert said.endswith(": expected a folder that can be written\n")
+
+
+def test_a_file_that_cannot_be_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_descriptor: int, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(durable, "write", full)
+    assert engines.main(["add", "x", "--cmd", PYTHON]) == STORAGE
+    expected = "No space left on device: expected a file that can be written"
+    assert capsys.readouterr().err == f"hnefi engines: {folder / registry.FILE}: {expected}\n"
 
 
 def test_a_name_stands_for_the_engine_in_a_tournament(capsys: pytest.CaptureFixture[str]) -> None:

@@ -215,6 +215,11 @@ def test_other_answers_are_noticed_and_another_source_is_mentioned(tmp_path: Pat
     unlike, harmless = frozen.differences(was, now)
     assert unlike == ["rung simple: other answers than the frozen rung has"]
     assert harmless == ["the source of the search differs from the frozen one"]
+    was["rungs"]["simple"]["answers"] = now["rungs"]["simple"]["answers"]
+    assert frozen.differences(was, now) == (
+        [],
+        [f"{harmless[0]}, but every rung still chooses the frozen moves"],
+    )
 
 
 def test_a_definition_is_the_bytes_of_its_files(tmp_path: Path) -> None:

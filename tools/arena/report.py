@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.sides import Reason
+from hnefi.engine.wording import counted
 from hnefi.protocol.hosts.text_table import clip, flow, safe, table
 
 from ..common.rating import Fitted, Model
@@ -89,9 +90,9 @@ def _standing(summary: Summary) -> list[str]:
     if facts.swap:
         said.append(f"games {summary.games:,}")
     if summary.open and facts.swap:
-        said.append(f"{_count(summary.open, 'game')} of open pairs")
+        said.append(f"{counted(summary.open, 'game')} of open pairs")
     if summary.duplicates:
-        said.append(f"{_count(summary.duplicates, 'repeated pair')} left out")
+        said.append(f"{counted(summary.duplicates, 'repeated pair')} left out")
     return flow(said)
 
 
@@ -102,7 +103,7 @@ def _duel(summary: Summary) -> Iterator[tuple[str, str]]:
     unit = "pairs" if facts.swap else "games"
     score, *rest = strength(line.strength, unit)
     yield from (*rest, score)
-    yield "games", f"{_wdl(line.record)} of {_count(line.record.games, 'game')}"
+    yield "games", f"{_wdl(line.record)} of {counted(line.record.games, 'game')}"
     if facts.swap:
         yield "pairs", f"{_buckets(line.pairs)}  LL, LD, same side|DD, WD, WW"
         yield "matches", _matches(line)
@@ -112,7 +113,7 @@ def _duel(summary: Summary) -> Iterator[tuple[str, str]]:
 def _common(summary: Summary) -> Iterator[tuple[str, str]]:
     """Facts about the whole run."""
     record = summary.total.attackers
-    yield "attackers", _share(record) + (f" of {_count(record.games, 'game')}" if record.games else "")
+    yield "attackers", _share(record) + (f" of {counted(record.games, 'game')}" if record.games else "")
     if summary.test is not None:
         unit = {"pair": "pairs", "game": "games", "match": "matches"}[summary.test.test.unit]
         known = summary.test
@@ -301,8 +302,8 @@ def lengths(summary: Summary) -> list[str]:
         return []
     shortest, longest = summary.shortest, summary.longest
     return [
-        f"shortest game {shortest.id}: {_count(shortest.plies, 'ply', 'plies')}",
-        f"longest game {longest.id}: {_count(longest.plies, 'ply', 'plies')}",
+        f"shortest game {shortest.id}: {counted(shortest.plies, 'ply', 'plies')}",
+        f"longest game {longest.id}: {counted(longest.plies, 'ply', 'plies')}",
     ]
 
 
@@ -311,10 +312,10 @@ def notes(summary: Summary) -> list[str]:
     state = summary.state
     said = []
     if state.unstarted:
-        said.append(f"{_count(state.unstarted, 'game')} without a result: an engine did not start")
+        said.append(f"{counted(state.unstarted, 'game')} without a result: an engine did not start")
     if state.surplus:
         said.append(
-            f"{_count(state.surplus, 'game')} beyond what counts {'is' if state.surplus == 1 else 'are'} kept"
+            f"{counted(state.surplus, 'game')} beyond what counts {'is' if state.surplus == 1 else 'are'} kept"
         )
     said += [f"{name} was withdrawn after its faults up to game {game}" for name, game in state.withdrawn]
     said += [f"continued despite a difference: {text}" for text in state.forced]
@@ -328,10 +329,6 @@ def notes(summary: Summary) -> list[str]:
 def _fitted(number: Fitted | None) -> tuple[str, str]:
     """A fitted number and its error."""
     return (NONE, NONE) if number is None else (signed(number.value), plain(number.error))
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _wdl(record: Record) -> str:

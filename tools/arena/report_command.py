@@ -205,7 +205,11 @@ def _guarded(command: str, action: Any) -> int:
     except (ConfigError, StoreError, ReportError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
-        text = unwritten(error) if isinstance(error, OSError) else str(error)
+        text = str(error)
+        if isinstance(error, OSError):
+            text = (
+                f"{unwritten(error)}: expected a {'file' if error.filename else 'place'} that can be written"
+            )
         print(f"hnefi {command}: {safe(text)}", file=sys.stderr)
         return code_of(error)
     return code

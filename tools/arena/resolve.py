@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,9 +135,10 @@ def _split(given: dict[str, Any]) -> dict[str, Any]:
 
 def _judge_player(engine: Mapping[str, Any]) -> None:
     from hnefi.engine import options
+    from hnefi.protocol.hosts import registry
 
     word = engine["player"]
-    expect_player("player", word)
+    expect_player("player", word, registry.player_of)
     known = [option.name for option in options.TABLE]
     for name, value in engine["options"].items():
         option = options.find(name)
@@ -152,12 +153,12 @@ def _judge_player(engine: Mapping[str, Any]) -> None:
             raise ConfigError(f"player {word}: option {option.name} {shorten(value)}: {error}") from None
 
 
-def expect_player(where: str, word: str) -> None:
-    """ConfigError unless there is a player of that name, or in that file."""
+def expect_player(where: str, word: str, find: Callable[[str], object] | None = None) -> None:
+    """ConfigError unless there is a player of that name, or in that file; PlayerError of `find` says what it may be."""
     from hnefi import players
 
     try:
-        players.load(word)
+        (find or players.load)(word)
     except players.PlayerError as error:
         raise ConfigError(f"{where}: {error}") from None
 
@@ -225,7 +226,7 @@ def _settle_variants(
     """Which rule sets are played: those that were named, else what the players are made for."""
     from hnefi import players
     from hnefi.engine.catalogue import DEFAULT
-    from hnefi.engine.games import find
+    from hnefi.engine.games import find, named
     from hnefi.engine.games.base_variant import VariantError
 
     own: list[str] = []
@@ -253,10 +254,10 @@ def _settle_variants(
     if not run["variants"]:
         run["variants"] = list(dict.fromkeys(own or usual)) or [DEFAULT]
     try:
-        named = [find(name).name for name in run["variants"]]
+        names = [named(name, files=False).name for name in run["variants"]]
     except VariantError as error:
         raise ConfigError(f"run.variants {shorten(run['variants'])}: {error}") from None
-    run["variants"] = list(dict.fromkeys(named))
+    run["variants"] = list(dict.fromkeys(names))
     for played in run["variants"]:
         _demand_fit(engines, registered, find(played))
 

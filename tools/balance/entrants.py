@@ -17,7 +17,7 @@ from typing import Any
 from hnefi.engine import games
 from hnefi.engine.games.base_variant import VariantError
 from hnefi.engine.games.tafl.rules import SWITCH
-from hnefi.engine.games.tafl.variant import Variant, load
+from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.wording import nearest, shorten
 
 from ..rules import different_lines
@@ -70,7 +70,7 @@ def parse(word: str, path: str | None = None) -> Entrant:
     """The rule set that a word names; BalanceError otherwise."""
     name, *changes = word.split("+")
     try:
-        found = load(name) if name.endswith(".toml") else games.find(name, path)
+        found = games.named(name, path)
     except VariantError as error:
         raise BalanceError(str(error)) from None
     if not isinstance(found, Variant):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from importlib import import_module
+
+from hnefi.engine.wording import nearest
 
 from ..common.arguments import let_interrupt_end_us, parser, positive
 
@@ -29,6 +32,16 @@ MEASUREMENTS = {
 MODULES = {"random": "random_mover"}
 
 
+def _depth(text: str) -> int:
+    try:
+        return positive(text)
+    except ArgumentTypeError:
+        raise ArgumentTypeError(
+            f"{text[:80]!r}: expected a depth from 1 on, or one of {', '.join(MEASUREMENTS)}"
+            f"{nearest(text, MEASUREMENTS)}"
+        ) from None
+
+
 def main(argv: list[str]) -> int:
     """Search the fixed positions, or run one of the measurements."""
     if argv[:1] == ["tactics"]:
@@ -47,7 +60,7 @@ def main(argv: list[str]) -> int:
         ["", "6", "speed --help", "latency --json"],
     )
     options.add_argument(
-        "depth", metavar="DEPTH", nargs="?", type=positive, help="plies, instead of the usual depths"
+        "depth", metavar="DEPTH", nargs="?", type=_depth, help="plies, instead of the usual depths"
     )
     arguments = options.parse_args(argv)
     let_interrupt_end_us()

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hnefi.engine.wording import shorten
 from hnefi.protocol.flags import Help, Parser
 from hnefi.protocol.hosts.argument_types import whole
 from hnefi.protocol.hosts.exit_codes import USAGE
@@ -142,16 +140,13 @@ def add_backend(to: argparse._ActionsContainer, what: str = "what other processe
 
 def find_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> AnyVariant:
     """The variant called `word` (name, alias, or a TOML file); if there is none, the program exits with the reason."""
-    from hnefi.engine.games import find
+    from hnefi.engine.games import named
     from hnefi.engine.games.base_variant import VariantError
-    from hnefi.engine.games.tafl.variant import load
 
     try:
-        return load(word) if word.endswith(".toml") else find(word, path)
+        return named(word, path)
     except VariantError as error:
-        if Path(word).is_file() and not word.endswith(".toml"):
-            options.error(f"{shorten(word)}: expected a file of rules whose name ends in .toml")
-        options.error(str(error).replace("(`variants`", "(`hnefi variants`"))
+        options.error(str(error))
 
 
 def find_tafl_variant(options: argparse.ArgumentParser, word: str, path: str | None = None) -> Variant:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from hnefi.engine.wording import nearest, shorten
+from hnefi.engine.wording import nearest
 from hnefi.protocol import orphans
 from hnefi.protocol.hosts.argument_types import number
 
@@ -203,12 +203,9 @@ def engine_command(options: argparse.ArgumentParser, arguments: argparse.Namespa
         if engine.variants and not arguments.variant:
             arguments.variant = engine.variants[0]
         return [*engine.words, *arguments.arguments]
-    if shutil.which(arguments.engine) is None:
+    if (missing := registry.no_program(arguments.engine)) is not None:
         hint = f" (did you mean --player {arguments.engine}?)" if arguments.engine in players.names() else ""
-        options.error(
-            f"{shorten(arguments.engine)}: no such program{hint}: expected an executable program, by a path or a name"
-            " in the PATH"
-        )
+        options.error(f"{missing}{hint}")
     ours = [
         word for word in arguments.arguments if word in ("--only", "--json", "--list", "--proto", "--variant")
     ]

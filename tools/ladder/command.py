@@ -453,12 +453,12 @@ def _imitate(given: Any) -> int:
 
 def _tafl_variant(word: str, path: str | None) -> Variant:
     """The variant of that name or file; LadderError otherwise."""
-    from hnefi.engine.games import find
+    from hnefi.engine.games import named
     from hnefi.engine.games.base_variant import VariantError
-    from hnefi.engine.games.tafl.variant import Variant, load
+    from hnefi.engine.games.tafl.variant import Variant
 
     try:
-        found = load(word) if word.endswith(".toml") else find(word, path)
+        found = named(word, path)
     except VariantError as error:
         raise LadderError(str(error)) from None
     if not isinstance(found, Variant):

@@ -115,7 +115,8 @@ def differences(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[st
             ]
     harmless = []
     if was.get("source") != now["source"]:
-        harmless.append("the source of the search differs from the frozen one")
+        same = "" if unlike else ", but every rung still chooses the frozen moves"
+        harmless.append(f"the source of the search differs from the frozen one{same}")
     return unlike, harmless
 
 

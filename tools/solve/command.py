@@ -215,7 +215,9 @@ def _first_moves(parser: argparse.ArgumentParser, given: argparse.Namespace, var
         begun = time.monotonic()
         solved = acyclic.solve(games.initial(variant), mib, shortest=variant.game == "hexapawn")
     except (MemoryError, acyclic.OutOfMemory) as error:
-        print(f"hnefi solve: {variant.name}: --memory {mib}: {error}", file=sys.stderr)
+        small = isinstance(error, acyclic.OutOfMemory)
+        more = ": expected a larger --memory, or a smaller board" if small else ""
+        print(f"hnefi solve: {variant.name}: --memory {mib}: {error}{more}", file=sys.stderr)
         return USAGE
     seconds = time.monotonic() - begun
     winner = None if solved.winner is None else catalogue.GAMES[variant.game].sides[solved.winner]

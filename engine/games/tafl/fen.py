@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from ... import squares as board
 from ...sides import Side
-from ...wording import shorten
+from ...wording import counted, shorten
 from ..text import row_letters, row_text, whole_number
 from .rules import Rules
 from .switches import DEFENDER_PIECES, PIECES
@@ -74,9 +74,9 @@ def rows_to_pieces(rows: Sequence[str], size: int | None = None) -> tuple[int, t
     """The size and the pieces of rows given from the top rank down; SetupError for anything but a square board."""
     side_length = len(rows) if size is None else size
     if not board.MIN_SIZE <= len(rows) <= board.MAX_SIZE:
-        raise SetupError(f"{len(rows)} rows: expected {board.MIN_SIZE} to {board.MAX_SIZE}")
+        raise SetupError(f"{counted(len(rows), 'row')}: expected {board.MIN_SIZE} to {board.MAX_SIZE}")
     if len(rows) != side_length:
-        raise SetupError(f"{len(rows)} rows: expected {side_length}")
+        raise SetupError(f"{counted(len(rows), 'row')}: expected {side_length}")
     alphabet = _alphabet(rows)
     pieces: list[tuple[int, str]] = []
     for index, row in enumerate(rows):
@@ -84,7 +84,7 @@ def rows_to_pieces(rows: Sequence[str], size: int | None = None) -> tuple[int, t
         letters, squares = row_letters(row, SetupError)
         if squares != side_length:
             raise SetupError(
-                f"row {shorten(row)} has {squares} squares: expected {side_length}, as many as rows"
+                f"row {shorten(row)} has {counted(squares, 'square')}: expected {side_length}, as many as rows"
             )
         pieces += [(board.square(file, rank), alphabet[sign]) for file, sign in letters]
     pieces.sort()

@@ -28,7 +28,7 @@ from ... import catalogue
 from ...regular import open_regular
 from ...sides import Side
 from ...wording import nearest, shorten
-from ..base_variant import VariantError, rules_hash
+from ..base_variant import UnknownVariant, VariantError, rules_hash
 from .fen import Setup, SetupError, check_setup, format_fen, rows_to_pieces, split_rows
 from .rules import SWITCH, Rules
 from .switches import RulesError, SwitchValue
@@ -346,8 +346,9 @@ def find(name: str, path: str | os.PathLike[str] | None = None, others: Iterable
     if not matches:
         known = [word for variant in everything(path) for word in (variant.name, *variant.aliases)]
         known += others
-        hint = nearest(name, known) or " (`variants` lists them)"
-        raise VariantError(f"{shorten(name)}: expected the name of a variant{hint}")
+        near = nearest(name, known)
+        hint = near or " (`variants` lists them)"
+        raise UnknownVariant(f"{shorten(name)}: expected the name of a variant{hint}", near)
     return matches[0]
 
 

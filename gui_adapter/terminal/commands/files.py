@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hnefi.engine.sides import Side
-from hnefi.engine.wording import shorten
+from hnefi.engine.wording import counted, shorten
 
 from .. import clock as clocks
 from .. import opponents, saving
@@ -79,7 +79,7 @@ async def take_up(c: Controller, loaded: saving.Loaded, said: str) -> Reply:
     session = c.session
     doubt = await session.take_up(loaded.record, loaded.variant)
     plies = session.game.at.ply
-    lines = [f"{said} ({loaded.variant.name}, {plies} {'ply' if plies == 1 else 'plies'})", *doubt]
+    lines = [f"{said} ({loaded.variant.name}, {counted(plies, 'ply', 'plies')})", *doubt]
     if loaded.more:
         lines.append("The file has more games: `load FILE N` loads the N-th.")
     lines += _players(c, loaded)
@@ -178,10 +178,12 @@ async def paste(c: Controller, rest: str) -> Reply:
     moves = [typed_move(word) for word in text.split()]
     if all(moves):
         await session.begin(session.variant, None, tuple(move for move in moves if move is not None))
-        return _pasted(c, f"{len(moves)} plies from the start of {session.variant.name}.")
+        return _pasted(c, f"{counted(len(moves), 'ply', 'plies')} from the start of {session.variant.name}.")
     if text[0] in "[{" or "\n" in text:
         return await take_up(c, saving.parse(text, c.find, session.variant), "Pasted")
     fen = text.removeprefix("fen ").strip()
+    if "/" not in fen:
+        raise WordError(f"{shorten(text)}: expected {saving.PASTED}")
     await session.begin(session.variant, fen)
     return _pasted(c, f"A position of {session.variant.name}.")
 
