@@ -319,7 +319,8 @@ def test_a_disk_that_takes_no_more(
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         assert convert.main([str(source), str(target), "--variant", "brandubh"]) == 4
-    assert capsys.readouterr().err == f"hnefi convert: {target}: {os.strerror(errno.EDQUOT)}\n"
+    reason = f"{os.strerror(errno.EDQUOT)}: expected a file that can be written"
+    assert capsys.readouterr().err == f"hnefi convert: {target}: {reason}\n"
     assert sorted(tmp_path.iterdir()) == [source]
     assert convert.main([str(source), str(target), "--variant", "brandubh"]) == 0
     assert convert.main([str(tmp_path / "none.csv"), str(target), "--variant", "brandubh", "--force"]) == 2
