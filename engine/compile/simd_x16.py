@@ -202,13 +202,13 @@ class Code:
 
     def read(self, pointer: Any) -> Any:
         """The vector there, which need not be aligned to more than its numbers."""
-        return self.builder.load(pointer, align=_aligned(pointer.type.pointee))
+        return self.builder.load(pointer, align=_number_bytes(pointer.type.pointee))
 
     def write(self, v: Any, pointer: Any) -> None:
-        self.builder.store(v, pointer, align=_aligned(v.type))
+        self.builder.store(v, pointer, align=_number_bytes(v.type))
 
     def fma(self, x: Any, y: Any, z: Any) -> Any:
-        name = f"llvm.fmuladd.v{x.type.count}f{8 * _aligned(x.type)}"
+        name = f"llvm.fmuladd.v{x.type.count}f{8 * _number_bytes(x.type)}"
         kind = ir.FunctionType(x.type, [x.type] * 3)
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), [x, y, z])
 
@@ -218,7 +218,7 @@ class Code:
         return self.builder.shuffle_vector(x, y, mask)
 
 
-def _aligned(vector: Any) -> int:
+def _number_bytes(vector: Any) -> int:
     """Bytes of one of the vector's numbers."""
     return 8 if vector.element == ir.DoubleType() else 4
 

@@ -440,7 +440,7 @@ def output_with(net, hidden, sq, amount):
 
 
 @inline
-def put_off(net, n, hidden, sq, amount, index):
+def add_to_batch(net, n, hidden, sq, amount, index):
     """Note as number `n` that `amount` may be added to the input of a square, for `score_batch`."""
     v, h, patch = feature_places(sq)
     sums = triples(net.sums, v, h, patch) + times(load(net.weights, sq * WIDTH), amount)
@@ -454,7 +454,7 @@ def put_off(net, n, hidden, sq, amount, index):
 
 @inline
 def score_batch(net, count, values, sign):
-    """Write the values, times `sign`, of what was put off; returns the highest.
+    """Write the values, times `sign`, of the batch; returns the highest.
 
     Layer by layer for all of them: a processor can begin with the next while it waits for the last one's results.
     """

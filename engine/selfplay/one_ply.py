@@ -315,7 +315,7 @@ def score_all(s, td, p, net, layers, end):
         while i < end and int(s.moves[i]) & ORIGIN == o:
             t = int(s.moves[i]) >> TARGET
             if plain and quiet(s, net, key, t, piece, repeatable):
-                incremental.put_off(layers, count, hidden, t, amount, i)
+                incremental.add_to_batch(layers, count, hidden, t, amount, i)
                 count += 1
             else:
                 known, x = make_loud(s, p, layers, int(s.moves[i]), 0)
@@ -323,7 +323,7 @@ def score_all(s, td, p, net, layers, end):
                     td.root_values[i] = sign * x
                     best = max(best, sign * x)
                 else:
-                    incremental.put_off(layers, count, incremental.hidden_sums(layers, s), t, amount, i)
+                    incremental.add_to_batch(layers, count, incremental.hidden_sums(layers, s), t, amount, i)
                     count += 1
                 undo_loud(s, layers, known, 0)
             if count == incremental.BATCH:

@@ -160,6 +160,14 @@ def test_what_cannot_be_written_is_told_before_anything_starts(
             f"{tmp_path}/file cannot be written: expected a folder that can",
         ),
         (
+            ["--out", str(tmp_path / ("a" * 300))],
+            ": File name too long: expected a place that can be written",
+        ),
+        (
+            ["--out", str(tmp_path / "a"), "--records", str(tmp_path / ("a" * 300))],
+            ": File name too long: expected a place that can be written",
+        ),
+        (
             ["--out", str(tmp_path / "a"), "--records", str(tmp_path / "old.tafl")],
             ": exists: expected a new file; move it away, or choose another name",
         ),

@@ -209,7 +209,7 @@ def _axes(sheet: Sheet, panel: Panel, game: Analysed) -> float:
     numbers: dict[int, int] = {}
     for ply, position in enumerate(walk.positions[:-1], 1):
         numbers.setdefault(position.move_number, ply)
-    ticks = [(ply, str(number)) for number, ply in numbers.items() if number % max(1, step // 2) == 0 and ply]
+    ticks = [(ply, str(number)) for number, ply in numbers.items() if number % max(1, step // 2) == 0]
     below = panel.called_below("move", panel.ticks_below(ticks))
     panel.called_left(f"expected score of {called(walk.sides[0])}", 20)
     for side in (0, 1):

@@ -128,9 +128,16 @@ def expect_lines(config: Config, specs: Sequence[EngineSpec]) -> None:
 
 def obstacles(config: Config) -> Iterator[str]:
     """What keeps a new run from being written, found out before any engine starts."""
+    try:
+        yield from _obstacles(config)
+    except OSError as error:
+        yield f"{shorten(str(error.filename))}: {error.strerror}: expected a place that can be written"
+
+
+def _obstacles(config: Config) -> Iterator[str]:
     folder = _folder(config)
     if folder.exists():
-        yield f"run.out {shorten(config['run.out'])}: exists: expected a new folder"
+        yield f"run.out {shorten(str(folder))}: exists: expected a new folder"
         return
     above = next(path for path in folder.parents if path.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
