@@ -28,7 +28,8 @@ LOADED = np.dtype(
         ("architecture", "i8"),  # NUMBER of its file in `networks`; 0: every position is worth 0
         ("scale", "f8"),  # centipawns per unit of the value
         ("shape", "i8", (16,)),  # what `layout` returns, then zeros
-        ("weights", "f8", (MOST_WEIGHTS,)),  # all arrays in order, flattened
+        ("used", "i8"),  # number of weights
+        ("weights", "f8", (MOST_WEIGHTS,)),  # all arrays in order, flattened, then zeros
         ("inputs", "f8", (MOST_UNITS,)),  # scratch
         ("units", "f8", (2, MOST_UNITS)),  # scratch
         ("places", "i8", (MOST_UNITS,)),  # scratch

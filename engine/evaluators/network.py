@@ -145,6 +145,8 @@ class Network:
         record[0]["scale"] = self.module.SCALE if scale is None else scale
         record[0]["shape"][: len(layout)] = layout
         record[0]["weights"][:count] = genome
+        if not self.has_policy:
+            record[0]["used"] = count
         return record
 
     def naive(self, variant: AnyVariant, arrays: Mapping[str, Any], position: Any) -> float:

@@ -33,7 +33,6 @@ UNIFORM, SLIDING = 1, 2
 """Kinds of random players, in the field `random` of `PLAYER`."""
 RANDOM = {"minimax": 0, "random": UNIFORM, "random-coded": SLIDING}
 PLY_CAP = Reason.PLY_CAP.code | DRAWN + 1 << WINNER
-BLOCK = 256
 FNV_OFFSET, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 """Constants of the hash FNV-1a (G. Fowler, L. C. Noll, P. Vo), applied here to moves instead of bytes."""
 
@@ -182,9 +181,21 @@ class Table:
     """
 
     def __init__(self, variant: AnyVariant, contestants: Sequence[Contestant], *, quick: bool = True) -> None:
-        players = np.zeros(len(contestants), PLAYER)
+        self.variant, self.quick = variant, quick
+        self._initial = doors.initial(variant)
+        self.record = self._initial.new_record()
+        self.state = self.record[0]
+        self.td = minimax.new_thread()[0]
+        self.params = _no_params(0)
+        self._accumulators = hingston2007_incremental.new(0) if variant.game == "tafl" else None
+        self.seat(contestants)
+
+    def seat(self, contestants: Sequence[Contestant]) -> None:
+        """Prepare other contestants in the same memory: new memory costs more than preparing them. ValueError as for
+        new tables."""
+        self.contestants, self.players = contestants, np.zeros(len(contestants), PLAYER).view(np.recarray)
         records: dict[int, tuple[int, Any]] = {}
-        for player, contestant in zip(players, contestants, strict=True):
+        for player, contestant in zip(self.players, contestants, strict=True):
             if contestant.algorithm not in RANDOM:
                 raise ValueError(
                     f"algorithm {contestant.algorithm!r}: expected random, random-coded or minimax"
@@ -195,27 +206,24 @@ class Table:
             player["depth"] = contestant.depth
             player["flat"] = contestant.flat
             player["unseen"] = contestant.unseen
-            if variant.game != "hex" and contestant.learned:
-                raise ValueError(f"{variant.name}: expected players who know what is legal")
+            if self.variant.game != "hex" and contestant.learned:
+                raise ValueError(f"{self.variant.name}: expected players who know what is legal")
             if contestant.params is not None and contestant.params.dtype.itemsize != LOADED.itemsize:
                 raise ValueError("parameters of another record: expected a network of `loaded.py`")
             if contestant.algorithm == "minimax" and contestant.params is not None:
                 number, _ = records.setdefault(id(contestant.params), (1 + len(records), contestant.params))
                 player["params"] = number
-        self.players = players.view(np.recarray)
-        self._seats = _seats(variant, contestants) if quick else None
-        if self._seats is None:
-            if any(contestant.learned for contestant in contestants):
-                raise ValueError("learned: expected players one ply deep with a small perceptron")
-            params = np.zeros(len(records) + 1, LOADED)
-            for number, record in records.values():
-                _copy(np.asarray(record).reshape(-1)[0], params[number])
-            self.params = params.view(np.recarray)
-        self._accumulators = _follow(self.players, self.params, quick) if variant.game == "tafl" else None
-        self._initial = doors.initial(variant)
-        self.record = self._initial.new_record()
-        self.state = self.record[0]
-        self.td = minimax.new_thread()[0]
+        self._seats = _seats(self.variant, contestants) if self.quick else None
+        if self._seats is not None:
+            return
+        if any(contestant.learned for contestant in contestants):
+            raise ValueError("learned: expected players one ply deep with a small perceptron")
+        if len(self.params) != len(records) + 1:
+            self.params = _no_params(len(records) + 1)
+        for number, record in records.values():
+            _copy(np.asarray(record).reshape(-1)[0], self.params[number])
+        if self._accumulators is not None:
+            self._accumulators = _follow(self.players, self.params, self.quick, self._accumulators)
 
     def play(self, games: Any, start: Position | None = None) -> None:
         """Play `games`, a one-dimensional array of dtype `GAME`, and write the results to it; if the start is already
@@ -248,16 +256,17 @@ def play(variant: AnyVariant, contestants: Sequence[Contestant], games: Any, *, 
     Table(variant, contestants, quick=quick).play(games)
 
 
+def _no_params(count: int) -> Any:
+    """Parameters of players to whom every position is worth 0."""
+    return np.zeros(count, LOADED).view(np.recarray)
+
+
 def _copy(record: Any, into: Any) -> None:
-    """Copy parameters to a fresh record. Memory after the last weight, which is most of it, stays untouched."""
-    for name in ("architecture", "scale", "shape"):
+    """Copy parameters over others. Memory after the last weight, which is most of it, stays untouched."""
+    used = max(record["used"], into["used"])
+    into["weights"][:used] = record["weights"][:used]
+    for name in ("architecture", "scale", "shape", "used", "root_side", "root_caught"):
         into[name] = record[name]
-    weights = record["weights"]
-    # Block by block: searching 32,768 weights one by one took longer than everything else here.
-    blocks = np.flatnonzero(weights.reshape(-1, BLOCK).any(axis=1))
-    if blocks.size:
-        used = BLOCK * (int(blocks[-1]) + 1)
-        into["weights"][:used] = weights[:used]
 
 
 def _seats(variant: AnyVariant, contestants: Sequence[Contestant]) -> tuple[Any, Any, Any] | None:
@@ -281,13 +290,18 @@ def _seats(variant: AnyVariant, contestants: Sequence[Contestant]) -> tuple[Any,
     return seats, numbers, hex_one_ply.board(variant.files)[0]
 
 
-def _follow(players: Any, params: Any, quick: bool) -> Any:
-    """Accumulators of the contestants that search a few plies; the first, without a network, is for all others."""
+def _follow(players: Any, params: Any, quick: bool, memory: Any) -> Any:
+    """Accumulators of the contestants that search a few plies, in `memory` if it has the right size; the first, without
+    a network, is for all others."""
     looks = (
         (players["random"] == 0) & (players["depth"] <= few_plies.DEEPEST) & (players["unseen"] == 0) & quick
     )
     used = np.unique(players["params"][looks])
-    accumulators = hingston2007_incremental.new(len(used) + 1)
+    accumulators = memory
+    if len(memory) == len(used) + 1:
+        memory.view(np.uint8)[:] = 0
+    else:
+        accumulators = hingston2007_incremental.new(len(used) + 1)
     for accumulator, i in enumerate(used, start=1):
         hingston2007_incremental.prepare(params[i], accumulators[accumulator])
         if accumulators[accumulator]["fits"]:

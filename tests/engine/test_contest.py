@@ -138,6 +138,40 @@ def test_the_hash_is_that_of_the_moves() -> None:
     assert set(made["plies"].tolist()) == {3}
 
 
+def test_others_at_the_same_table_play_as_at_a_new_one() -> None:
+    """Nothing is left of those who sat there before: of longer weights, inputs, or what single precision can do."""
+    variant = games.find("hingston-original")
+    line_ups = [
+        [evolved(variant, 2.0, 1, "hingston2007-2862"), evolved(variant, 1e7, 2)],
+        [evolved(variant, 0.5, 3), evolved(variant, 0.5, 4)],
+        [simple(variant, depth=3), evolved(variant, 0.5, 4, "mlp:4")],
+        [evolved(variant, 0.5, 5), RANDOM],
+        [evolved(variant, 0.5, 3), evolved(variant, 0.5, 6)],
+        [TERMINAL, RANDOM],
+    ]
+    shared = contest.Table(variant, line_ups[0])
+    different: set[int] = set()
+    for players in line_ups * 2:
+        made = np.zeros(12, GAME)
+        made["defenders"] = 1
+        made["seed"] = np.arange(12)
+        alone = made.copy()
+        shared.seat(players)
+        shared.play(made)
+        contest.Table(variant, players).play(alone)
+        assert made.tobytes() == alone.tobytes()
+        different.update(made["moves_hash"].tolist())
+    assert len(different) > len(line_ups)
+
+
+def test_weights_end_where_the_newcomers_end() -> None:
+    variant = games.find("brandubh")
+    long, short = evolved(variant, 1.0, 1), evolved(variant, 1.0, 2, "linear")
+    table = contest.Table(variant, [long])
+    table.seat([short])
+    assert table.params.tobytes() == contest.Table(variant, [short]).params.tobytes()
+
+
 @pytest.mark.parametrize("name", ["brandubh", "hex:3", "hexapawn:3x4"])
 def test_every_game_is_played(name: str) -> None:
     variant = games.find(name)

@@ -26,7 +26,12 @@ def strength(contestant: Any) -> float:
 class Table:
     """Who has the greater sum of strength and luck wins; near ones draw."""
 
-    def __init__(self, variant: Any, contestants: Sequence[Any]) -> None:  # noqa: ARG002 - as the kernels have it
+    def __init__(self, variant: Any, contestants: Sequence[Any]) -> None:
+        self.variant = variant
+        self.seat(contestants)
+
+    def seat(self, contestants: Sequence[Any]) -> None:
+        self.contestants = contestants
         self._strengths = [strength(contestant) for contestant in contestants]
 
     def play(self, games: Any) -> None:

@@ -6,9 +6,10 @@ too little for other processes.
 
 from __future__ import annotations
 
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -95,14 +96,24 @@ def play(contestants: Contestants, attackers: Any, defenders: Any, seeds: Any) -
     return _play(contestants.table(chosen), numbers[: len(seeds)], numbers[len(seeds) :], seeds)
 
 
-def at_tables(contestants: Contestants) -> Callable[[Any, Any, Any], Any]:
-    """The same for threads of this process, where every thread builds all contestants once."""
-    kept = threading.local()
+def at_tables(contestants: Contestants, tables: deque[Any]) -> Callable[[Any, Any, Any], Any]:
+    """The same for threads of this process. Each takes a `contest.Table` with all contestants and puts it back, for
+    the next part or generation."""
+    from hnefi.engine.selfplay.match import Table
+
+    seated = contestants.seated(range(len(contestants)))
 
     def play(attackers: Any, defenders: Any, seeds: Any) -> Any:
-        if not hasattr(kept, "table"):
-            kept.table = contestants.table(range(len(contestants)))
-        return _play(kept.table, attackers, defenders, seeds)
+        table = None
+        with suppress(IndexError):
+            table = tables.pop()
+        if table is None or table.variant != contestants.variant:
+            table = Table(contestants.variant, seated)
+        elif table.contestants is not seated:
+            table.seat(seated)
+        games = _play(table, attackers, defenders, seeds)
+        tables.append(table)
+        return games
 
     return play
 
@@ -123,6 +134,7 @@ class Executor:
     jobs: int = 1
     backend: str = ""
     _seconds_per_match: float = field(default=0.0, init=False)
+    _tables: deque[Any] = field(default_factory=deque, init=False)
 
     def __call__(self, contestants: Contestants, schedule: Schedule) -> Games:
         """The results of all games; they depend on neither `jobs` nor `backend`."""
@@ -134,7 +146,7 @@ class Executor:
         number = 2 * min(self.jobs, int(seconds / JOB_SECONDS)) if remote else PARTS * self.jobs
         parts = _parts(count, number if self.jobs > 1 else 1)
         pairs = [column.reshape(-1, 2) for column in schedule.games]
-        carry_out = partial(play, contestants) if remote else at_tables(contestants)
+        carry_out = partial(play, contestants) if remote else at_tables(contestants, self._tables)
         jobs = [partial(carry_out, *(column[part].ravel() for column in pairs)) for part in parts]
         found = None
         results = through_joblib(jobs, self.backend, self.jobs) if remote else in_threads(jobs, self.jobs)
