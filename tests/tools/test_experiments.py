@@ -23,6 +23,7 @@ from hnefi.tools.experiments import (
     hingston_report,
     measuring,
     studies,
+    tests_csv,
 )
 from hnefi.tools.experiments.hingston import Plan
 from hnefi.tools.experiments.measuring import Cell, ExperimentError, Log, prepare, read_plan
@@ -163,11 +164,11 @@ def test_a_folder_goes_on_where_it_stopped(tmp_path: Path) -> None:
     log = Log(tmp_path / "tests.jsonl")
     cells = list(results)
     for cell in cells[:-1]:
-        log.append(cell, results[cell])
+        log.append({cell: results[cell]})
     with (tmp_path / "tests.jsonl").open("ab") as file:
         file.write(b'{"cell": "torn')
     assert log.read(SMALL) == {cell: results[cell] for cell in cells[:-1]}
-    log.append(cells[-1], results[cells[-1]])
+    log.append({cells[-1]: results[cells[-1]]})
     assert log.read(SMALL) == results
     assert measuring.pending(SMALL, results) == []
 
@@ -445,3 +446,125 @@ def test_games_of_a_generation_are_those_played() -> None:
     assert studies.games_a_generation({}) == 290
     assert studies.games_a_generation(studies.SCALING.ways["250+250"]) == 10_000
     assert studies.games_a_generation({"hall": 16}) == 290 + 10 * 16 * 2
+
+
+def small_distribution(monkeypatch: pytest.MonkeyPatch) -> studies.Study:
+    """What `--quick` now means: four runs of two generations."""
+    study = replace(
+        studies.quick(studies.DISTRIBUTION),
+        rules=("hingston-alternative",),
+        generations=2,
+        tested=(2,),
+        number={1: 4, 2: 1, 3: 1},
+    )
+    monkeypatch.setattr(studies, "quick", lambda _: study)
+    return study
+
+
+def test_finished_runs_are_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From nothing, from a part and from the whole file: the same tests, and only what is missing evolves."""
+    small_distribution(monkeypatch)
+
+    def run(name: str, *more: str) -> tuple[str, str]:
+        line = ["distribution", "--quick", "--jobs", "1", "--plain", "--out", str(tmp_path / name), *more]
+        assert command.main(line) == 0
+        return capsys.readouterr().out, (tmp_path / name / "tests.csv").read_text()
+
+    whole, tests = run("whole")
+    assert whole.count("champion.safetensors") == 4
+    file = tmp_path / "whole" / "tests.csv"
+    said, again = run("all", "--merge", str(file))
+    assert f"{file}: 36 tests added to the 0 of {tmp_path / 'all'}" in said
+    assert "champion" not in said
+    assert again == tests
+    part = tmp_path / "part.csv"
+    part.write_text("".join(line for line in tests.splitlines(True) if "tau-schwefel,1001" not in line))
+    said, again = run("part", "--merge", str(part))
+    assert said.count("champion.safetensors") == 1
+    assert (tmp_path / "part/runs/hingston-alternative/tau-schwefel/seed-1001/archive").is_dir()
+    assert again == tests
+    said, again = run("part", "--merge", str(file))
+    assert "0 tests added to the 36 of" in said
+    assert again == tests
+
+
+def test_taken_over_runs_can_be_reported(tmp_path: Path) -> None:
+    """Without archives of their own, and with more seeds of a reading than the report has."""
+    study = replace(
+        studies.DISTRIBUTION,
+        ways={name: studies.DISTRIBUTION.ways[name] for name in ("as-printed", "plies-200", "tau-schwefel")},
+        seeds=(1, 2, 3, 4),
+        others=3,
+    )
+    prepare(tmp_path, study)
+    results = like_the_paper(study, "plies-200")
+    missing = ("as-printed", 4), ("tau-schwefel", 3)
+    log = measuring.log_of(tmp_path)
+    log.append({cell: results[cell] for cell in results if (cell.run.way, cell.run.seed) not in missing})
+    assert command.main(["resume", str(tmp_path), "--report", "--plain", "--jobs", "1"]) == 0
+    text = (tmp_path / "report.md").read_text()
+    assert "3 seeds from 1 for as-printed, 2 for each other reading" in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (("rules,", "rule,"), r"line 1: expected rules,training,seed"),
+        ((",as-printed,1001,2,simple,3,", ",as-printed,1001,2,simple,three,"), r"expected a test \(invalid"),
+        ((",as-printed,1001,2,simple,3,", ",as-printed,1001,2,simple,3,1,"), r"expected a test \("),
+        (
+            (",as-printed,1001,2,simple,3,1,0,0,", ",as-printed,1001,2,simple,3,2,0,0,"),
+            "each match has a game",
+        ),
+        ((",as-printed,1001,2,simple,3,1,0,0,1", ",as-printed,1001,2,simple,3,-1,0,2,1"), "each match has"),
+        (("\r\n", "\0"), "tests.csv"),
+    ],
+)
+def test_a_wrong_file_of_tests_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, str], said: str
+) -> None:
+    study = small_distribution(monkeypatch)
+    won = Tally(Count(1, 0, 0), 0, Count(1, 0, 0), Count(1, 0, 0))
+    results = {cell: total([won] * study.matches(cell)) for cell in study.cells()}
+    path = tmp_path / "tests.csv"
+    tests_csv.write(path, study, results)
+    assert tests_csv.read(path, study) == results
+    with path.open(newline="") as file:
+        text = file.read()
+    assert wrong[0] in text
+    path.write_text(text.replace(*wrong), newline="")
+    with pytest.raises(ExperimentError, match=said):
+        tests_csv.read(path, study)
+
+
+def test_results_that_contradict_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = small_distribution(monkeypatch)
+    won = Tally(Count(1, 0, 0), 0, Count(1, 0, 0), Count(1, 0, 0))
+    lost = Tally(Count(0, 0, 1), 0, Count(0, 0, 1), Count(0, 0, 1))
+    for name, tally in (("won", won), ("lost", lost)):
+        results = {cell: total([tally] * study.matches(cell)) for cell in study.cells()}
+        tests_csv.write(tmp_path / f"{name}.csv", study, results)
+    line = ["distribution", "--quick", "--plain", "--out", str(tmp_path / "out")]
+    files = [tmp_path / "won.csv", tmp_path / "lost.csv"]
+    merge = [word for file in files for word in ("--merge", str(file))]
+    assert command.main([*line, *merge]) == 2
+    assert "were made by different programs" in capsys.readouterr().err
+    kept = measuring.log_of(tmp_path / "out").read(study)
+    assert {tally.matches.lost for tally in kept.values()} == {0}
+    both = tmp_path / "both.csv"
+    both.write_text(files[0].read_text() + files[1].read_text().split("\n", 1)[1])
+    for path, said in (
+        (both, "expected the same result as in an earlier line"),
+        (tmp_path / "none.csv", "No such file or directory: expected a study's tests.csv"),
+    ):
+        with pytest.raises(ExperimentError, match=said):
+            tests_csv.read(path, study)
+    with pytest.raises(ExperimentError, match="4 matches: expected 5, as in this study"):
+        tests_csv.read(files[0], replace(study, number={1: 5, 2: 1, 3: 1}))
+    with pytest.raises(SystemExit):
+        command.main(["hingston", "--merge", str(both)])
+    assert "--merge: expected with distribution" in capsys.readouterr().err

@@ -28,6 +28,7 @@ from . import (
     studies_report,
     tablut,
     tablut_report,
+    tests_csv,
 )
 from . import hex as torus
 from .hingston import Plan
@@ -100,6 +101,13 @@ def main(argv: list[str]) -> int:
         help="readings, distribution, scaling: only these variations, beside the first",
     )
     parser.add_argument(
+        "--merge",
+        action="append",
+        metavar="FILE",
+        help="distribution: the tests.csv of another folder, or another machine's, whose runs are not repeated; "
+        "repeatable",
+    )
+    parser.add_argument(
         "--quick", action="store_true", help="a small version of the whole experiment, in about a minute"
     )
     parser.add_argument(
@@ -114,13 +122,15 @@ def main(argv: list[str]) -> int:
     given = parser.parse_args(argv)
     if (given.name == "resume") != (given.folder is not None):
         parser.error("expected: resume DIR, or the name of an experiment [--out DIR]")
-    decided = ("quick", "seeds", "others", "ways", "out")
+    decided = ("quick", "seeds", "others", "ways", "out", "merge")
     if given.name == "resume" and (flag := next((flag for flag in decided if getattr(given, flag)), None)):
         parser.error(f"resume: expected no --{flag}: the folder's plan decides what is run")
     if given.report and given.name != "resume":
         parser.error("--report: expected with resume DIR")
     if (given.others or given.ways) and given.name not in studies.STUDIES:
         parser.error(f"--{'others' if given.others else 'ways'}: expected with {', '.join(studies.STUDIES)}")
+    if given.merge and given.name != studies.DISTRIBUTION.name:
+        parser.error(f"--merge: expected with {studies.DISTRIBUTION.name}")
     for flag in ("seeds", "others"):
         if getattr(given, flag) == 1:
             parser.error(f"--{flag} 1: expected at least 2: one run says nothing about the spread")
@@ -140,6 +150,9 @@ def main(argv: list[str]) -> int:
                 plan = _part(parser, plan, given.ways, given.others)
             folder = Path(given.out or (f"{given.name}-quick" if given.quick else given.name))
             measuring.prepare(folder, plan)
+            for path in given.merge or ():
+                assert isinstance(plan, Study)
+                _merge(folder, plan, Path(path))
         jobs = given.jobs or len(os.sched_getaffinity(0))
         return _conduct(
             folder, plan, jobs, given.plain, png=given.png, runs=not given.report, backend=given.backend
@@ -165,6 +178,20 @@ def _part(
         parser.error(f"--ways: {unknown[0][:80]!r}: expected some of {', '.join(study.ways)}")
     kept = {way: how for way, how in study.ways.items() if not ways or way in (first, *ways)}
     return replace(study, ways=kept, others=others or study.others)
+
+
+def _merge(folder: Path, study: Study, path: Path) -> None:
+    """Add the tests of a file to those of the folder. ExperimentError, before anything is added, if they contradict."""
+    log = measuring.log_of(folder)
+    there, read = log.read(study), tests_csv.read(path, study)
+    for cell in read:
+        if cell in there and tests_csv.counts(there[cell]) != tests_csv.counts(read[cell]):
+            raise ExperimentError(
+                f"{path}: {cell.key()}: expected the result in {folder}: the two were made by different programs"
+            )
+    if new := {cell: tally for cell, tally in read.items() if cell not in there}:
+        log.append(new)
+    print(f"{path}: {len(new):,} tests added to the {len(there):,} of {folder}")
 
 
 AnyPlan = Plan | Study | torus.Plan | hexapawn.Plan | tablut.Plan
@@ -219,7 +246,8 @@ def _conduct(
             results = OWN[own][0].measure(folder, plan, jobs, _Progress(live), backend)
         else:
             assert isinstance(plan, Plan | Study)
-            results = measuring.measure(folder, plan, jobs, _Progress(live), backend)
+            whole = plan if runs else studies.read_study(folder)
+            results = measuring.measure(folder, plan, jobs, _Progress(live), backend, whole)
     if caught.ended:
         return INTERRUPTED
     live.close()

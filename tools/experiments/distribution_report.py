@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, product
@@ -16,7 +15,7 @@ from hnefi.protocol.hosts.text_table import markdown_table
 from ..common import paper_hingston as paper
 from ..common.matches import Tally
 from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet
-from . import figures, report
+from . import figures, report, tests_csv
 from .hingston_report import COUNTS, READINGS, explained
 from .measuring import Cell, Results
 from .spread import foreseen, predictive, with_intervals
@@ -281,27 +280,10 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         said = " ".join(f"`{name}={value}`" for name, value in options.items()) or "defaults"
         lines.append(f"| {way} | {said} |")
     lines += ["", *(f"![{path.stem}]({path.name})\n" for path in drawn if path.suffix == ".svg")]
-    _write_tests(folder / "tests.csv", study, results)
+    tests_csv.write(folder / "tests.csv", study, results)
     path = folder / "report.md"
     path.write_text("\n".join(lines).rstrip() + "\n")
     return path
-
-
-def _write_tests(path: Path, study: Study, results: Results) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        sides = [
-            f"{side} {part}"
-            for side in ("matches", "as red", "as white")
-            for part in ("won", "drawn", "lost")
-        ]
-        writer.writerow(
-            ["rules", "training", "seed", "generation", "opponent", "plies", *sides, "decided by captures"]
-        )
-        for cell in study.cells():
-            tally = results[cell]
-            counts = (*tally.matches, *tally.attacking, *tally.defending, tally.by_captures)
-            writer.writerow([*cell.run, cell.generation, cell.opponent, cell.depth, *counts])
 
 
 # Figures

@@ -104,9 +104,13 @@ class Log:
         read_lines(self._path, take, "a test of this plan")
         return found
 
-    def append(self, cell: Cell, tally: Tally) -> None:
-        """Add a finished test; it is on the disk when this returns."""
-        durable.append_line(self._path, json.dumps({"cell": cell.key(), "tally": tally.as_json()}).encode())
+    def append(self, tests: Results) -> None:
+        """Add finished tests; they are on the disk when this returns."""
+        lines = (
+            json.dumps({"cell": cell.key(), "tally": tally.as_json()}).encode()
+            for cell, tally in tests.items()
+        )
+        durable.append_line(self._path, b"\n".join(lines))
 
 
 def flags(plain: bool, backend: str) -> list[str]:
@@ -209,17 +213,24 @@ COST = {1: 1, 2: 40, 3: 500}
 """The rough cost of a match at each depth, in matches at one ply."""
 
 
-def measure(folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "") -> Results:
+def log_of(folder: Path) -> Log:
+    """The finished tests of an experiment's folder."""
+    return Log(folder / "tests.jsonl")
+
+
+def measure(
+    folder: Path, plan: Plan, jobs: int, watch: Watch, backend: str = "", whole_plan: Plan | None = None
+) -> Results:
     """Play every test that is missing; returns all results. They are saved one by one, so that an interrupt loses
-    nothing."""
-    log = Log(folder / "tests.jsonl")
-    results = log.read(plan)
+    nothing. `whole_plan`: that of the folder, if `plan` is a part of it."""
+    log = log_of(folder)
+    results = log.read(whole_plan or plan)
     work = [(cell, plan.matches(cell)) for cell in pending(plan, results)]
     whole = sum(COST[cell.depth] * plan.matches(cell) for cell in plan.cells())
     done = whole - sum(COST[cell.depth] * matches for cell, matches in work)
     watch(done, whole)
     for cell, tally in in_parallel(folder, work, jobs, backend):
-        log.append(cell, tally)
+        log.append({cell: tally})
         results[cell] = tally
         done += COST[cell.depth] * plan.matches(cell)
         watch(done, whole)

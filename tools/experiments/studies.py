@@ -8,14 +8,14 @@ and more generations bring? Tests are of the fittest individual of a generation.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..common import paper_hingston as paper
 from . import measuring
-from .measuring import Cell, ExperimentError, flags, not_a_plan, read_json
+from .measuring import Cell, ExperimentError, Results, flags, not_a_plan, read_json
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
 Way = Mapping[str, Any]
@@ -184,10 +184,12 @@ def read_study(folder: Path) -> Study:
 def finished(folder: Path, study: Study) -> Study:
     """The part of a study that can be reported: ways with at least two finished runs, for their first seeds, the same
     in all rule sets. ExperimentError if the first way has too few."""
+    missing = untested(study, measuring.log_of(folder).read(study))
 
     def count(rules: str, way: str) -> int:
         last = measuring.archived(study.generations)
-        there = [(folder / Run(rules, way, seed).folder / last).exists() for seed in study.seeds_of(way)]
+        runs = [Run(rules, way, seed) for seed in study.seeds_of(way)]
+        there = [run not in missing or (folder / run.folder / last).exists() for run in runs]
         return [*there, False].index(False)
 
     base, *others = study.ways
@@ -209,22 +211,43 @@ FEWEST = 2
 """One run says nothing about the spread."""
 
 
+def untested(study: Study, results: Results) -> set[Run]:
+    """The runs with tests that are still to be played."""
+    return {cell.run for cell in study.cells() if cell not in results}
+
+
 def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False, backend: str = "") -> int:
-    """Start or continue every evolution; returns the exit code of the first that did not finish. Evolutions show their
-    own progress."""
+    """Start or continue every evolution that a missing test needs; returns the exit code of the first that did not
+    finish. Evolutions show their own progress."""
     from hnefi.tools.evolve import command
 
+    missing = untested(study, measuring.log_of(folder).read(study))
     for name, way in study.ways.items():
-        seeds = study.seeds_of(name)
         for rules in study.rules:
-            arguments = ["es", "--variant", rules, "--generations", str(study.generations)]
-            arguments += ["--seed", str(seeds[0]), "--seeds", str(len(seeds)), "--jobs", str(jobs)]
-            arguments += ["--out", str(folder / "runs" / rules / name), *flags(plain, backend)]
-            for option, value in way.items():
-                arguments += ["--set", f"{option}={value}"]
-            if code := command.main(arguments):
-                return code
+            needed = [seed for seed in study.seeds_of(name) if Run(rules, name, seed) in missing]
+            for seeds in consecutive(needed):
+                out = Path(Run(rules, name, seeds[0]).folder)
+                arguments = ["es", "--variant", rules, "--generations", str(study.generations)]
+                arguments += ["--seed", str(seeds[0]), "--seeds", str(len(seeds)), "--jobs", str(jobs)]
+                # Several runs have folders of their own in the given one.
+                arguments += ["--out", str(folder / (out if len(seeds) == 1 else out.parent))]
+                arguments += flags(plain, backend)
+                for option, value in way.items():
+                    arguments += ["--set", f"{option}={value}"]
+                if code := command.main(arguments):
+                    return code
     return 0
+
+
+def consecutive(numbers: Sequence[int]) -> list[list[int]]:
+    """Ascending numbers, divided where one is missing."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][-1] + 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return found
 
 
 def games_a_generation(way: Way) -> int:
