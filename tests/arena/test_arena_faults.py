@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from arena_parts import CLOCK, MARK, NODES, VARIANT, by_heart, collect, leftovers, pair, spec
 from client_parts import PATIENT, Clock
+from leftover_processes import wait_until
 from patience import PROMPTLY
 
 from hnefi.protocol.client import Engine, EngineTimeout, Limits
@@ -267,13 +268,6 @@ def test_what_engines_have_started_ends_when_the_arena_is_killed(tmp_path: Path,
         arena.kill()
         arena.wait()
     wait_until(lambda: leftovers([engine]) == [])
-
-
-def wait_until(holds: object, seconds: float = PROMPTLY) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 # Before the first game

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from leftover_processes import wait_until
 from patience import PROMPTLY
 
 from hnefi.engine import games, squares
@@ -62,7 +63,11 @@ def pair(number: int = 1, engines: tuple[int, int] = (0, 1), opening: Opening = 
 
 
 def collect(tasks: Iterable[GameTask], specs: Sequence[EngineSpec], **manner: Any) -> list[GameResult]:
-    """Play everything; no process may be left, and winding up ends promptly."""
+    """Play everything; no process may be left, and winding up ends promptly.
+
+    A process that an engine started was killed with its group; on a busy machine it dies a moment later, and nobody
+    here can wait for that.
+    """
 
     async def run() -> tuple[list[GameResult], float]:
         results = [result async for result in stamped(slots.play(iter(tasks), specs, **manner))]
@@ -78,12 +83,14 @@ def collect(tasks: Iterable[GameTask], specs: Sequence[EngineSpec], **manner: An
 
     results, ended = asyncio.run(asyncio.wait_for(run(), 240))
     assert ended - last < PROMPTLY
-    assert leftovers(specs) == []
+    assert leftovers(specs, children=True) == []
+    wait_until(lambda: leftovers(specs) == [])
     return results
 
 
-def leftovers(specs: Iterable[EngineSpec]) -> list[str]:
-    """Processes that carry the mark of one of these engines, their descendants included, and our zombies."""
+def leftovers(specs: Iterable[EngineSpec], *, children: bool = False) -> list[str]:
+    """Processes that carry the mark of one of these engines, their descendants included unless only our children are
+    asked for, and our zombies."""
     marks = [value.encode() for one in specs for key, value in one.env if key == MARK]
     found = []
     for folder in Path("/proc").iterdir():
@@ -94,6 +101,8 @@ def leftovers(specs: Iterable[EngineSpec]) -> list[str]:
             state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
         except (OSError, ValueError):
             continue
-        if any(mark in environment for mark in marks) or (state == "Z" and int(parent) == os.getpid()):
+        ours = int(parent) == os.getpid()
+        marked = any(mark in environment for mark in marks)
+        if (marked and (ours or not children)) or (state == "Z" and ours):
             found.append(f"{folder.name} {(folder / 'cmdline').read_bytes()!r}")
     return found
