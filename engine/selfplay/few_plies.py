@@ -4,7 +4,8 @@ They choose the moves of `minimax.choose`, from the same stream of random number
 during the search, and at the last ply moves are scored as in `one_ply`. Such values are off by at most `net.error`, and
 so are the values of root moves. Root moves whose values are within both errors of the best are searched again in a
 window around it: leaves that fall into the window are scored by the plain network; all others are above or below it for
-certain.
+certain. A player without a network sees only wins and losses; its values are exact, and most moves cost it next to
+nothing.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
         return terminal_value(td, no_move_outcome(s), side, ply)
     plain, repeatable = note_risks(s, net)
     sign = 1.0 if side == 0 else -1.0
+    blank = incremental.blank(net)
     best = -np.inf
     i = top
     while i < end and best < beta:
@@ -59,7 +61,8 @@ def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
         piece = s.board[o] & PIECE
         amount = incremental.piece_input(piece)
         key = key_without(s, o, piece)
-        incremental.push_change(net, kept, o, -amount)
+        if not blank:
+            incremental.push_change(net, kept, o, -amount)
         s.side = 1 - side
         hidden = incremental.hidden_sums(net, s)
         s.side = side
@@ -69,6 +72,8 @@ def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
             i += 1
             if not (plain and quiet(s, net, key, move >> TARGET, piece, repeatable)):
                 x = sign * loud(s, p, net, move, amount, kept)
+            elif blank:
+                x = 0.0
             elif waiting < 0:
                 waiting = move
                 continue
@@ -85,7 +90,8 @@ def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
             x = sign * incremental.output_with(net, hidden, waiting >> TARGET, amount)
             best = max(best, value_of_leaf(s, td, p, x, waiting, alpha, beta, margin))
             alpha = max(alpha, best)
-        incremental.pop_change(net, kept, o)
+        if not blank:
+            incremental.pop_change(net, kept, o)
     td.nodes += i - top
     return best
 
@@ -195,7 +201,7 @@ def choose(s, td, p, net, depth):
         else:
             td.root_values[i] = -np.inf
     td.root_best = best
-    if close > 1 and abs(best) <= MOST:
+    if close > 1 and abs(best) <= MOST and not incremental.blank(net):
         td.root_best = -np.inf
         alpha = near - slack
         beta = best + (best - alpha)

@@ -40,7 +40,7 @@ from ..compile.simd_x16 import (
     times,
     triples,
 )
-from ..evaluators.networks import hingston2007_2862
+from ..evaluators.networks import hingston2007_2862, zero
 from ..evaluators.networks.hingston2007 import HIDDEN, NUMBER, SIZE
 from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, DEFENDING, KING, PIECE
 from ..squares import CELLS, ORIGIN, STRIDE, TARGET
@@ -156,7 +156,13 @@ def set_feature(p, net, place, bias, row, hidden, features):
 
 @entry
 def prepare(p, net):
-    """Fill a zeroed record from the parameters, if they are of this architecture and small enough."""
+    """Fill a zeroed record from the parameters, if they are of this architecture and small enough, or without a
+    network."""
+    if p.architecture == zero.NUMBER:
+        net.fits = 1
+        net.coarse = 1
+        net.changes = CHANGES
+        return
     n = p["shape"][SIZE]
     hidden = p["shape"][HIDDEN]
     if p.architecture not in (NUMBER, WITH_WHOLE) or hidden > MOST_HIDDEN:
@@ -242,6 +248,12 @@ def prepare(p, net):
     net.whole = 1 if whole else 0
     net.changes = CHANGES
     prepare_single(net, n, 3 * largest)
+
+
+@inline
+def blank(net):
+    """Whether all values are 0: without a network, or with one whose output has no weights."""
+    return net.error == 0
 
 
 @inline

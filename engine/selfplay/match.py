@@ -11,6 +11,7 @@ import numpy as np
 from .. import games as doors
 from ..compile.jit import entry, kernel
 from ..evaluators.loaded import LOADED
+from ..evaluators.networks import zero
 from ..games import random_slide as _otherwise  # noqa: F401  binds the verbs of games without passes
 from ..games.base_position import Position
 from ..games.base_variant import AnyVariant
@@ -296,6 +297,8 @@ def _follow(players: Any, params: Any, quick: bool, memory: Any) -> Any:
     looks = (
         (players["random"] == 0) & (players["depth"] <= few_plies.DEEPEST) & (players["unseen"] == 0) & quick
     )
+    # One ply deep, who only sees wins and losses is faster without.
+    looks &= (players["depth"] > 1) | (params["architecture"][players["params"]] != zero.NUMBER)
     used = np.unique(players["params"][looks])
     accumulators = memory
     if len(memory) == len(used) + 1:

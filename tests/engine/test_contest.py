@@ -274,6 +274,30 @@ def test_fast_networks_some_plies_deep_move_as_the_search_does(
             np.testing.assert_array_equal(quick[field], slow[field], variant.name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("depth", "plies", "count", "step"), [(2, 50, 2, 6), (3, 20, 2, 12)])
+def test_who_sees_only_wins_and_losses_moves_as_the_search_does(
+    depth: int, plies: int, count: int, step: int
+) -> None:
+    """Without a network, and with one whose values are all 0."""
+    draw_rules = random.Random(47)
+    small = [variant for variant in TAFL if variant.files <= 11]
+    random_ones = [random_variant(draw_rules, 7) for _ in range(10)]
+    won = 0
+    for number, variant in sampled([*enumerate([*small, *random_ones])], step):
+        limited = variant.with_switches(move_limit=str(plies), move_limit_unit="plies")
+        net = network.parse("hingston2007")
+        zeros = net.record(variant, np.zeros(net.count(variant)))
+        for params in (None, zeros):
+            player = Contestant("minimax", depth, params, flat=number % 4 == 0)
+            for pair in ((player, RANDOM), (RANDOM, player)):
+                quick, slow = played(limited, *pair, count), played(limited, *pair, count, quick=False)
+                for field in ("outcome", "plies", "taken", "moves_hash"):
+                    np.testing.assert_array_equal(quick[field], slow[field], variant.name)
+                won += (quick["outcome"] >> 8 < 3).sum()
+    assert won > 0
+
+
 @pytest.mark.parametrize("spread", [None, 0.02, 0.3, 1.0])
 def test_fast_network_moves_as_the_search_does(spread: float | None) -> None:
     draw_rules = random.Random(41)
