@@ -132,9 +132,9 @@ def test_a_dry_run_prints_the_schedule_and_starts_nothing(
     words += ["--out", str(tmp_path / "run"), "--openings-source", "start", "--variant", "brandubh"]
     assert command.main([*words, "--openings-repeat", "2"]) == 0
     out = capsys.readouterr().out
-    assert "4 games in 2 pairs: 1 meetings, 2 rounds" in out
+    assert "4 games in 2 pairs: 1 meeting, 2 rounds" in out
     assert "expected pairs: 128 if H0 is true, 128 if H1 is true, 209 midway" in out
-    assert "at most 0:16 in 1 slots" in out
+    assert "at most 0:16 in 1 slot" in out
     assert "2.2     random-blind (a) - default (d)  brandubh  opening startpos" in out
     assert not (tmp_path / "run").exists()
 
@@ -175,7 +175,7 @@ def test_what_cannot_be_written_is_told_before_anything_starts(
         assert command.main([*words, *more]) == 2
         captured = capsys.readouterr()
         assert said in captured.err
-        assert ("2 games in 1 pairs" in captured.out) == dry
+        assert ("2 games in 1 pair" in captured.out) == dry
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "old.tafl", "sealed"]
 
 

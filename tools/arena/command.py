@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hnefi.engine.wording import nearest, shorten
+from hnefi.engine.wording import counted, nearest, shorten
 from hnefi.protocol import orphans
 from hnefi.protocol.flags import Parser
 from hnefi.protocol.hosts.exit_codes import FAULTS, INTERRUPTED, STORAGE, USAGE
@@ -273,7 +273,8 @@ def dry_run(config: Config) -> int:
         from .adjudication import load_oracle
 
         load_oracle(config["adjudicate.oracle"], plan.variants)
-    print(f"{plan.games} games in {len(plan)} pairs: {len(plan.meetings)} meetings, {plan.rounds} rounds,")
+    print(f"{counted(plan.games, 'game')} in {counted(len(plan), 'pair')}:", end=" ")
+    print(f"{counted(len(plan.meetings), 'meeting')}, {counted(plan.rounds, 'round')},")
     print(f"variants {', '.join(plan.variants)}, seed {plan.seed}")
     for spec in specs:
         print(f"  {spec.name}: {' '.join(spec.command)}")
@@ -283,7 +284,7 @@ def dry_run(config: Config) -> int:
     if longest is not None:
         slots = max(1, config["run.concurrency"])
         print(
-            f"at most {duration(longest)} in {slots} slots, if no game is longer than {schedule.PLIES} plies"
+            f"at most {duration(longest)} in {counted(slots, 'slot')}, if no game is longer than {schedule.PLIES} plies"
         )
     if unknown:
         print(f"{plan.openings} for every variant are needed; {unknown}")

@@ -7,6 +7,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from hnefi.engine.wording import counted
+
 from ..common.html_games import Games
 from ..common.html_page import Bar, Markup, Page, Tinted, bullets, intervals, paragraph, table
 from . import records
@@ -51,8 +53,8 @@ def page(
 
 def _standing(summary: Summary) -> str:
     facts = summary.facts
-    pairs = f"{summary.pairs:,} of {facts.pairs:,} pairs, " if facts.swap else ""
-    games = f"{summary.games:,} of {facts.games:,} games"
+    pairs = f"{summary.pairs:,} of {counted(facts.pairs, 'pair')}, " if facts.swap else ""
+    games = f"{summary.games:,} of {counted(facts.games, 'game')}"
     return f"{pairs}{games}; {summary.state.ending}; digest {summary.state.digest[:16]}"
 
 

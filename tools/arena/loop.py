@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hnefi.engine.sides import Reason
+from hnefi.engine.wording import counted
 from hnefi.protocol.hosts.exit_codes import DONE, FAULTS, H0_ACCEPTED, INCONCLUSIVE, INTERRUPTED, STORAGE
 from hnefi.protocol.hosts.text_table import safe
 from hnefi.protocol.process import kill_all
@@ -201,7 +202,7 @@ class Loop:
     # What the log tells
 
     def _log_beginning(self) -> None:
-        known = f"{len(self.store.rows)} games stored"
+        known = f"{counted(len(self.store.rows), 'game')} stored"
         LOG.info("%s: %d pairs, %s", self.store.folder, len(self.run.schedule), known)
         for number, spec in enumerate(self.run.specs):
             called = self.run.ids[number] if number < len(self.run.ids) else ""

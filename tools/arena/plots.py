@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from hnefi.engine.wording import counted
 from hnefi.protocol.hosts.text_table import clip
 
 from ..common.pairs import DOUBLED, Played
@@ -30,6 +31,7 @@ SIGNS_PER_INCH = 13
 """Of a heading, at its size."""
 LINE_INCHES = 0.15
 """The height of its lines; a longer heading makes the figure higher."""
+NO_BREAK = "\N{NO-BREAK SPACE}"
 HEADING = 6
 """Lines of a caption at most: the limits of fifty engines would need more."""
 FORMATS = ("png", "svg")
@@ -106,11 +108,18 @@ def _figure(summary: Summary, title: str, size: tuple[float, float]) -> tuple[Fi
     facts = summary.facts
     variants = ", ".join(facts.variants) if len(facts.variants) < 5 else f"{len(facts.variants)} variants"
     openings = f"openings {facts.openings}" if facts.openings else ""
-    games = f"{summary.games:,} games, {summary.pairs:,} pairs"
+    games = f"{counted(summary.games, 'game')}, {counted(summary.pairs, 'pair')}"
     lines = [f"{facts.name}: {title}" if facts.name else title]
-    lines += [" · ".join(filter(None, said)) for said in ((variants, facts.limits), (openings, games))]
     columns = int(SIGNS_PER_INCH * size[0])
-    broken = [part for line in lines for part in wrap(line, columns, max_lines=HEADING, placeholder=" …")]
+    for said in ((variants, *facts.limits.split("; ")), (openings, games)):
+        # A line breaks between its items where they fit, not within one.
+        whole = (item.replace(" ", NO_BREAK) if len(item) < columns else item for item in said if item)
+        lines.append(" · ".join(whole))
+    broken = [
+        part.replace(NO_BREAK, " ")
+        for line in lines
+        for part in wrap(line, columns, max_lines=HEADING, placeholder=" …", break_on_hyphens=False)
+    ]
     figure.set_figheight(size[1] + LINE_INCHES * max(0, len(broken) - len(lines)))
     heading = "\n".join(clip(line, columns) for line in broken)
     figure.suptitle(heading, x=0.01, ha="left", fontsize=9, parse_math=False)

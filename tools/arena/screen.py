@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from hnefi.engine.wording import counted
 from hnefi.protocol.hosts.text_table import WIDTH, clip, encodable, safe, width
 
 from ..common.live import REDRAW, TALLEST, Live, Pace, duration, is_terminal
@@ -169,7 +170,7 @@ class Screen:
             return
         lines = block(self._summary())
         self._live.heading(lines[0])
-        known = [f"{stored:,} games stored"] if stored else []
+        known = [f"{counted(stored, 'game')} stored"] if stored else []
         self._live.report([*lines[1:2], *known, *expected_pairs(self._facts.test)])
         if self._live.terminal:
             self._live.show(self._view)

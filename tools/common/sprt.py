@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from hnefi.engine.wording import nearest, shorten
+from hnefi.engine.wording import counted, nearest, shorten
 
 from . import statistics
 
@@ -230,7 +230,7 @@ class Walk:
 
     def conclusion(self, first: str, second: str) -> str:
         """The verdict in words; `inconclusive` if there is none yet."""
-        return self.test.sentence(self.llr, first, second, f"{self.pairs:,} pairs", self.bounds)
+        return self.test.sentence(self.llr, first, second, counted(self.pairs, "pair"), self.bounds)
 
 
 def parse(text: str, unit: Unit) -> Sprt:
