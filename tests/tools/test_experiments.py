@@ -511,7 +511,7 @@ def test_taken_over_runs_can_be_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (("rules,", "rule,"), r"line 1: expected rules,training,seed"),
+        (("rules,", "rule,"), r"line 1: expected a study's tests.csv, which begins with rules,training"),
         ((",as-printed,1001,2,simple,3,", ",as-printed,1001,2,simple,three,"), r"expected a test \(invalid"),
         ((",as-printed,1001,2,simple,3,", ",as-printed,1001,2,simple,3,1,"), r"expected a test \("),
         (
@@ -565,6 +565,11 @@ def test_results_that_contradict_are_refused(
             tests_csv.read(path, study)
     with pytest.raises(ExperimentError, match="4 matches: expected 5, as in this study"):
         tests_csv.read(files[0], replace(study, number={1: 5, 2: 1, 3: 1}))
+    line = ["distribution", "--plain", "--out", str(tmp_path / "never")]
+    assert command.main([*line, "--quick", "--merge", str(both)]) == 2
+    assert command.main([*line, "--merge", str(files[0])]) == 2
+    assert "expected tests of this study" in capsys.readouterr().err
+    assert not (tmp_path / "never").exists()
     with pytest.raises(SystemExit):
         command.main(["hingston", "--merge", str(both)])
     assert "--merge: expected with distribution" in capsys.readouterr().err

@@ -146,13 +146,15 @@ def main(argv: list[str]) -> int:
             plan = _plan(given.name, given.quick)
             if given.seeds:
                 plan = replace(plan, seeds=tuple(range(plan.seeds[0], plan.seeds[0] + given.seeds)))
+            folder = Path(given.out or (f"{given.name}-quick" if given.quick else given.name))
             if isinstance(plan, Study):
                 plan = _part(parser, plan, given.ways, given.others)
-            folder = Path(given.out or (f"{given.name}-quick" if given.quick else given.name))
-            measuring.prepare(folder, plan)
-            for path in given.merge or ():
-                assert isinstance(plan, Study)
-                _merge(folder, plan, Path(path))
+                finished = [(path, tests_csv.read(Path(path), plan)) for path in given.merge or ()]
+                measuring.prepare(folder, plan)
+                for path, tests in finished:
+                    _merge(folder, plan, path, tests)
+            else:
+                measuring.prepare(folder, plan)
         jobs = given.jobs or len(os.sched_getaffinity(0))
         return _conduct(
             folder, plan, jobs, given.plain, png=given.png, runs=not given.report, backend=given.backend
@@ -180,10 +182,10 @@ def _part(
     return replace(study, ways=kept, others=others or study.others)
 
 
-def _merge(folder: Path, study: Study, path: Path) -> None:
+def _merge(folder: Path, study: Study, path: str, read: measuring.Results) -> None:
     """Add the tests of a file to those of the folder. ExperimentError, before anything is added, if they contradict."""
     log = measuring.log_of(folder)
-    there, read = log.read(study), tests_csv.read(path, study)
+    there = log.read(study)
     for cell in read:
         if cell in there and tests_csv.counts(there[cell]) != tests_csv.counts(read[cell]):
             raise ExperimentError(

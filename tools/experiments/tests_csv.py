@@ -34,14 +34,17 @@ def write(path: Path, study: Study, results: Results) -> None:
 
 
 def read(path: Path, study: Study) -> dict[Cell, Tally]:
-    """The tests of the study that the file has; others are ignored. ExperimentError names a line that is wrong."""
+    """The tests of the study that the file has; others are ignored. ExperimentError names a line that is wrong, or says
+    that the file has none of the study's."""
     wanted = set(study.cells())
     found: dict[Cell, Tally] = {}
     try:
         with path.open(newline="") as file:
             rows = csv.reader(file)
             if tuple(next(rows, ())) != HEAD:
-                raise ExperimentError(f"{path}: line 1: expected {','.join(HEAD)}")
+                raise ExperimentError(
+                    f"{path}: line 1: expected a study's tests.csv, which begins with {','.join(HEAD[:GIVEN])}"
+                )
             for row in rows:
                 cell, tally = _parsed(path, rows.line_num, row)
                 if cell not in wanted:
@@ -59,6 +62,10 @@ def read(path: Path, study: Study) -> dict[Cell, Tally]:
         raise ExperimentError(f"{path}: {error.strerror}: expected a study's tests.csv") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise ExperimentError(f"{path}: expected a study's tests.csv ({error})") from None
+    if not found:
+        raise ExperimentError(
+            f"{path}: expected tests of this study: its rules, trainings, seeds and generation"
+        )
     return found
 
 
