@@ -29,7 +29,7 @@ from hnefi.engine import warmup
 from hnefi.engine.compile import cache, linking
 assert cache.SHIPPED.is_dir(), cache.SHIPPED
 with cache.loading_only():
-    warmup.warm()
+    warmup.warm(everything=True)
 assert not cache.kept()
 """
 """Every kernel of the wheel is loaded, and nothing compiled: `NotCompiled` names the first that is missing."""
@@ -52,7 +52,7 @@ def compile_kernels(folder: Path) -> Path:
         NUMBA_DISABLE_INTEL_SVML="1",  # a library that few have
     )
     warmup = "import sys; from hnefi.tools.cli import main; sys.exit(main())"
-    subprocess.run([sys.executable, "-c", warmup, "warmup"], env=made, check=True)
+    subprocess.run([sys.executable, "-c", warmup, "warmup", "--all"], env=made, check=True)
     return folder / "hnefi"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -30,16 +30,9 @@ RANDOM = ("random", "random-coded")
 """Algorithms that evaluate nothing."""
 OTHERS = "others"
 """Counting, evaluating, and whole games in one kernel."""
-EVERYTHING = "everything"
-PORTIONS = {
-    "tafl alphabeta": 64.0,
-    "tafl others": 25.0,
-    **{f"{name} {EVERYTHING}": 25.0 for name in catalogue.GAMES if name != "tafl"},
-    "tafl mcts": 18.0,
-    "tafl minimax": 12.5,
-}
-"""All that can be compiled, in pieces for several processes, the longest first, and the seconds that each takes
-by itself. Finer ones would compile the same parts more often."""
+PORTIONS = {"tafl": 50.0, "hex": 13.0, "hexapawn": 11.0}
+"""All games, for several processes, the longest first, and the seconds that each takes. Two processes for one game
+would compile the same parts twice: 15 of 112 seconds of CPU time, when there were four for tafl."""
 
 Kind = tuple[str, str, str]
 
@@ -130,37 +123,39 @@ def load(needed: Kind = USUAL_KIND) -> bool:
     return True
 
 
-def warm() -> None:
-    """Compile or load what playing, analysing and counting need, in all games, in this process."""
+def warm(*, everything: bool = False) -> None:
+    """Compile or load what playing, analysing and counting usually need, in all games, in this process; `everything`:
+    also the other algorithms with evaluators that are data, and the games of an evolution."""
     with cache.LOCK.session():
-        for portion in PORTIONS:
-            warm_portion(portion)
+        for game in PORTIONS:
+            warm_portion(game, everything=everything)
 
 
-def warm_portion(portion: str) -> None:
+def warm_portion(game: str, *, everything: bool = False) -> None:
     """Compile or load one of `PORTIONS`."""
     from . import games
     from .search.types import Settings
 
-    game, what = portion.split()
     variant = games.find(SMALL[game])
     with cache.LOCK.session():
         for algorithm in ALGORITHMS:
             for evaluator in ("default", *BARE.values()):
-                # Nobody waits for what is seldom asked for: it is compiled then.
+                # Who asks for these can wait for them.
+                seldom = evaluator != "default" and algorithm != "alphabeta"
+                if seldom and not everything:
+                    continue
                 if evaluator == BARE["policy"] and algorithm != "mcts":
                     continue
                 if (game, algorithm, evaluator) == ("tafl", "minimax", "default"):
                     continue
-                if what in (algorithm, EVERYTHING):
-                    prepare(variant, Settings(algorithm=algorithm, evaluator=evaluator))
-        if portion == "tafl alphabeta":
+                prepare(variant, Settings(algorithm=algorithm, evaluator=evaluator))
+        if game == USUAL_KIND[0]:
             prepare(*example(USUAL_KIND))
-        if what in (OTHERS, EVERYTHING):
-            with _compiling((game, OTHERS, "")):
-                position = games.initial(variant)
-                _count(position)
-                _evaluate(position)
+        with _compiling((game, OTHERS, "")):
+            position = games.initial(variant)
+            _count(position)
+            _evaluate(position, ("default", BARE["loaded"], *([BARE["policy"]] if everything else [])))
+            if everything:
                 _contest(variant)
 
 
@@ -202,13 +197,13 @@ def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position
     return position
 
 
-def _evaluate(position: Position) -> None:
-    """Every verb of an evaluator, called from Python."""
+def _evaluate(position: Position, names: Iterable[str]) -> None:
+    """Every verb of these evaluators, called from Python."""
     from . import evaluators
     from .games import interface as verbs
 
     state = position.new_record()[0]
-    for name in ("default", *BARE.values()):
+    for name in names:
         params = evaluators.parameters(name, position.variant)[0]
         verbs.evaluate(params, state)
         verbs.value(params, state)

@@ -15,8 +15,8 @@ from .common.interrupts import caught, check
 
 MIB = 1024 * 1024
 AS_FAR = "what was stored before is kept, the same command continues"
-MOST_JOBS = 4
-"""More processes gain little: all wait for the largest portion."""
+MOST_JOBS = 3
+"""One for each game: all wait for the largest."""
 
 
 def main(argv: list[str]) -> int:
@@ -26,11 +26,16 @@ def main(argv: list[str]) -> int:
         "Compiles kernels into the cache. Engines also compile what they need by themselves; several that start "
         "on an empty cache at the same time share the work. This command compiles what playing, analysing and "
         "counting usually need in every game; the rest, such as solving and learning, is compiled at its first use.",
-        ["", "--quiet", "--jobs 1", "--show", "--repair", "--own"],
+        ["", "--all", "--quiet", "--jobs 1", "--show", "--repair", "--own"],
     )
     options.add_argument("--quiet", action="store_true", help="say nothing")
     options.add_argument(
         "--jobs", type=positive, metavar="N", help=f"processes (default: one a core, at most {MOST_JOBS})"
+    )
+    options.add_argument(
+        "--all",
+        action="store_true",
+        help="also what evolution needs, and minimax and mcts with evaluators from files",
     )
     what = options.add_mutually_exclusive_group()
     what.add_argument("--show", action="store_true", help="show the stored machine code, and where it is")
@@ -68,7 +73,7 @@ def main(argv: list[str]) -> int:
     begun = time.perf_counter()
     with caught(lambda: ["interrupted: what is compiled is kept, the same command continues"]) as interrupts:
         try:
-            warm(arguments.jobs)
+            warm(arguments.jobs, everything=arguments.all)
         except NotKept as error:
             print(
                 f"hnefi warmup: machine code cannot be stored {error}; expected a folder that can be written "
@@ -85,7 +90,8 @@ def main(argv: list[str]) -> int:
     if interrupts.ended:
         return INTERRUPTED
     if not arguments.quiet:
-        print(f"everything is compiled ({time.perf_counter() - begun:.1f} s)")
+        what_is = "everything" if arguments.all else "what is usually needed"
+        print(f"{what_is} is compiled ({time.perf_counter() - begun:.1f} s)")
     return 0
 
 
@@ -93,14 +99,15 @@ class NotKept(Exception):
     """What is compiled could not be stored, which is all that this command is for. The message says where and why."""
 
 
-def warm(jobs: int | None) -> None:
-    """Compile or load every kernel, in `jobs` processes (default: as `--help` says) if anything has to be compiled."""
+def warm(jobs: int | None, *, everything: bool = False) -> None:
+    """Compile or load what `engine.warmup.warm` does, in `jobs` processes (default: as `--help` says) if anything has
+    to be compiled."""
     from hnefi.engine import warmup
     from hnefi.engine.compile import cache, progress
 
     try:
         with cache.loading_only():
-            warmup.warm()
+            warmup.warm(everything=everything)
         return
     except cache.NotCompiled:
         if refusal := cache.refusal():
@@ -109,7 +116,7 @@ def warm(jobs: int | None) -> None:
     if jobs == 1:
         try:
             with cache.storing_all():
-                warmup.warm()
+                warmup.warm(everything=everything)
         except cache.NotStored as error:
             raise NotKept(f"{error}: {AS_FAR}") from None
         return
@@ -117,7 +124,8 @@ def warm(jobs: int | None) -> None:
     expected = {f"portion {n}": cost / jobs for n, cost in enumerate(warmup.PORTIONS.values(), 1)}
     with cache.LOCK.session(), progress.plan(expected):
         cache.LOCK.acquire("everything")
-        done = workers.carried_out([partial(_portion, portion) for portion in warmup.PORTIONS], jobs, "loky")
+        tasks = [partial(_portion, portion, everything) for portion in warmup.PORTIONS]
+        done = workers.carried_out(tasks, jobs, "loky")
         for portion in expected:
             progress.begin(portion)
             try:
@@ -132,7 +140,7 @@ def warm(jobs: int | None) -> None:
             raise AssertionError("more results than portions")
 
 
-def _portion(portion: str) -> str:
+def _portion(portion: str, everything: bool) -> str:
     """Compile in a separate process, on behalf of the one that holds the lock; ended by what could not be stored, it
     returns where, and why."""
     from hnefi.engine.compile import cache
@@ -140,7 +148,7 @@ def _portion(portion: str) -> str:
 
     try:
         with cache.LOCK.lent(), cache.storing_all():
-            warm_portion(portion)
+            warm_portion(portion, everything=everything)
     except cache.NotStored as error:
         return str(error)
     return ""

@@ -381,11 +381,35 @@ def test_shared_parts_are_expected_once(monkeypatch: pytest.MonkeyPatch) -> None
     assert plans == [own | set(warmup.SHARED["tafl"]), own, own | set(warmup.SHARED["tafl"])]
 
 
+def test_what_is_seldom_asked_for_is_compiled_when_everything_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all kinds that the table knows, with counting and evaluating; an evolution's games with everything else."""
+    seen: set[tuple[str, ...]] = set()
+    monkeypatch.setattr(warmup, "prepare", lambda *how: seen.add(warmup.kind(*how)))
+    monkeypatch.setattr(warmup, "_count", lambda position: seen.add((position.variant.game, "count")))
+    monkeypatch.setattr(
+        warmup, "_evaluate", lambda position, names: seen.add((position.variant.game, "values", *names))
+    )
+    monkeypatch.setattr(warmup, "_contest", lambda variant: seen.add((variant.game, "games")))
+    warmup.warm()
+    usual, more = set(seen), set(warmup.USUAL) - {("tafl", "minimax", "default")}
+    warmup.warm(everything=True)
+    assert usual < seen
+    for game in warmup.SMALL:
+        assert (game, "count") in usual
+        assert (game, "values", "default", "zero") in usual
+        assert {
+            (game, "alphabeta", "default"),
+            (game, "alphabeta", "loaded"),
+            (game, "mcts", "default"),
+        } <= usual
+        assert {(game, "games"), (game, "mcts", "policy"), (game, "mcts", "loaded")} <= seen - usual
+    assert more <= seen
+    assert warmup.USUAL_KIND in usual
+
+
 def test_portions_are_all_there_is_to_compile() -> None:
     algorithms = {*warmup.ALGORITHMS, warmup.OTHERS}
-    for game in warmup.SMALL:
-        found = [portion.split()[1] for portion in warmup.PORTIONS if portion.startswith(f"{game} ")]
-        assert set(found) == algorithms or found == ["everything"]
+    assert set(warmup.PORTIONS) == set(warmup.SMALL)
     assert {kind[:2] for kind in warmup.USUAL} <= {(game, one) for game in warmup.SMALL for one in algorithms}
 
 
@@ -394,7 +418,7 @@ import importlib
 from hnefi.engine import warmup
 
 warmup.PORTIONS = {"first": 1.0, "second": 1.0}
-warmup.warm_portion = importlib.import_module
+warmup.warm_portion = lambda portion, everything: importlib.import_module(portion)
 """
 """In every process: a portion is no more than a small module of kernels."""
 
