@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import conftest
+import engine_pool
 import pytest
 from engine_pool import Pool, PooledEngine
+from leftover_processes import wait_until
 from patience import PROMPTLY
 from steady import without_round
-from warm_engines import WARM, serving
+from warm_engines import HOOK, WARM, serving
 
 from hnefi.engine import catalogue
 from hnefi.protocol import fork_client
@@ -111,6 +114,37 @@ def test_an_unmarked_process_fails(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.skipif(not fork_client.possible(), reason="cannot fork engines here")
+@pytest.mark.process
+def test_a_signal_that_finds_no_fork_any_more_changes_no_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It came between the fork's end and its status; what stood for the fork then began anew, without input, and ended
+    with 0."""
+    monkeypatch.setenv(WARM, str(tmp_path / "socket"))
+    monkeypatch.setenv("PYTHONPATH", str(HOOK))
+    with socket.socket(socket.AF_UNIX) as door, subprocess.Popen(["sleep", "600"]) as fork:
+        door.bind(str(tmp_path / "socket"))
+        door.listen()
+        door.settimeout(PROMPTLY)
+        command = [sys.executable, "-P", str(engine_pool.FOLDER / "warm_hnefi.py"), "--version"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL) as shadow:
+            lifeline, _ = door.accept()
+            with lifeline:
+                _, descriptors, _, _ = socket.recv_fds(lifeline, 1 << 20, 8)
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                lifeline.settimeout(PROMPTLY)
+                lifeline.sendall(f"pid {fork.pid}".encode())
+                opened = Path(f"/proc/{shadow.pid}/fd")
+                wait_until(lambda: any("pidfd" in str(one.readlink()) for one in opened.iterdir()))
+                fork.kill()
+                fork.wait()
+                assert lifeline.recv(16) == b""
+                shadow.terminate()
+                lifeline.sendall(b"status 7")
+            assert shadow.wait() == 7
+
+
 def test_a_command_that_ends_all_its_children_ends_no_engine_of_other_tests(tmp_path: Path) -> None:
     """Else all tests that come after it in its process would start engines cold, or be given dead ones."""
     with (

@@ -44,9 +44,16 @@ def hand_over(path: str, descriptors: tuple[int, ...]) -> None:
         lifeline.close()
         return
     fork = int(rest)
+
+    def forward(number: int, _: object) -> None:
+        try:  # noqa: SIM105 - nothing more is imported here
+            os.kill(fork, number)
+        except ProcessLookupError:
+            pass  # it has just ended; an error here would let this process go on as if there had been no fork
+
     for number in forwarded:
         if number not in ignored:
-            signal.signal(number, lambda number, _: os.kill(fork, number))
+            signal.signal(number, forward)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in {*descriptors}:
         os.dup2(nothing, descriptor)  # whoever is at the other end sees when the fork closes its own
