@@ -145,6 +145,7 @@ def test_a_signal_that_finds_no_fork_any_more_changes_no_status(
             assert shadow.wait() == 7
 
 
+@pytest.mark.process
 def test_a_command_that_ends_all_its_children_ends_no_engine_of_other_tests(tmp_path: Path) -> None:
     """Else all tests that come after it in its process would start engines cold, or be given dead ones."""
     with (
