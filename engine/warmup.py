@@ -33,6 +33,8 @@ OTHERS = "others"
 PORTIONS = {"tafl": 50.0, "hex": 13.0, "hexapawn": 11.0}
 """All games, for several processes, the longest first, and the seconds that each takes. Two processes for one game
 would compile the same parts twice: 15 of 112 seconds of CPU time, when there were four for tafl."""
+EVERYTHING = 1.35
+"""How many times as long everything takes as what is usually needed."""
 
 Kind = tuple[str, str, str]
 

@@ -51,6 +51,16 @@ def _hear(event: str, _: object) -> None:
         _started += 1
 
 
+def hear_interrupts() -> None:
+    """A shell starts what goes to the background without Ctrl-C, nohup without HUP, and a starter may leave signals
+    blocked; whatever tests start and interrupt would inherit it."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, usual)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+
+
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_hear)
     gc.disable()  # nothing that is collected becomes garbage; `_keep_machine_code` begins to look for it
@@ -59,11 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("patient")
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)  # readline sets them, and the workers of pytest-xdist inherit that
-    # A shell starts what goes to the background without Ctrl-C, nohup without HUP; whatever tests start and interrupt
-    # would inherit it.
-    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
-        if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, usual)
+    hear_interrupts()
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # pytest-xdist would sort the files by their number of tests
 

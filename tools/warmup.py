@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, OURS_FAILED, STORAGE
 
@@ -121,7 +124,9 @@ def warm(jobs: int | None, *, everything: bool = False) -> None:
             raise NotKept(f"{error}: {AS_FAR}") from None
         return
     # Portions finish in any order: they are counted, not named.
-    expected = {f"portion {n}": cost / jobs for n, cost in enumerate(warmup.PORTIONS.values(), 1)}
+    longer = warmup.EVERYTHING if everything else 1.0
+    waits = between_ends([longer * seconds for seconds in warmup.PORTIONS.values()], jobs)
+    expected = {f"portion {n}": seconds for n, seconds in enumerate(waits, 1)}
     with cache.LOCK.session(), progress.plan(expected):
         cache.LOCK.acquire("everything")
         tasks = [partial(_portion, portion, everything) for portion in warmup.PORTIONS]
@@ -138,6 +143,13 @@ def warm(jobs: int | None, *, everything: bool = False) -> None:
         # Read to its end, or it would kill its workers.
         for _ in done:
             raise AssertionError("more results than portions")
+
+
+def between_ends(seconds: Sequence[float], jobs: int) -> list[float]:
+    """How long it takes from each end of a task to the next, if `jobs` processes take tasks of such lengths in turn."""
+    free = [0.0] * jobs
+    ends = [heapq.heapreplace(free, free[0] + length) + length for length in seconds]
+    return [later - earlier for earlier, later in pairwise([0.0, *sorted(ends)])]
 
 
 def _portion(portion: str, everything: bool) -> str:

@@ -129,7 +129,7 @@ NET = _padded(
         ("empty_features", "f8", (FEATURES,)),
         ("empty_whole", "f8", (WHOLE,)),
         ("moves", "i8"),  # updates since the last refresh
-        ("fits", "i8"),  # 1: a network that this module supports; 0: the other fields are unused
+        ("fits", "i8"),  # 1: a network that this module supports, or none; 0: the other fields are unused
         ("coarse", "i8"),  # 1: single precision does not tell enough of its moves apart
     ]
 )

@@ -159,8 +159,8 @@ def test_runs_of_other_learners_side_by_side(
         assert len(set(digests(here).values())) >= 2 * 2
 
 
-def generation(hands: contestants.Executor) -> Games:
-    variant, network = find("brandubh"), parse("hingston2007")
+def generation(hands: contestants.Executor, name: str = "brandubh") -> Games:
+    variant, network = find(name), parse("hingston2007")
     weights = np.random.default_rng(1).standard_normal((4, network.count(variant))) * 0.1
     field = Pairing(4, matches=3)
     return hands(Contestants(variant, network, weights, (Purpose.RANDOM,)), schedule(field, 1, 1))
@@ -190,6 +190,15 @@ def test_short_generations_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     hands = contestants.Executor(2, "loky")
     assert len(generation(hands).plies) == 18
     assert len(generation(hands).plies) == 18
+
+
+def test_tables_that_are_kept_are_for_one_variant() -> None:
+    hands = contestants.Executor(2)
+    for name in ("brandubh", "hingston-original", "brandubh"):
+        for one, other in zip(
+            generation(hands, name), generation(contestants.Executor(1), name), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)
 
 
 def test_a_worker_that_fails_is_heard_of() -> None:

@@ -23,6 +23,7 @@ from hnefi.engine.compile import cache, progress
 from hnefi.engine.games import names
 from hnefi.engine.games.tafl.variant import find
 from hnefi.protocol import fork_client
+from hnefi.tools import warmup
 from hnefi.tools.cli import COMMANDS, main
 from hnefi.tools.common import workers
 
@@ -308,6 +309,14 @@ def test_warmup_shows_entries_in_columns_as_wide_as_the_longest_name(
     rows = [line for line in out.splitlines() if "KiB" in line]
     assert (status, len(rows)) == (0, 2)
     assert len({row.index("KiB") for row in rows}) == 1, out
+
+
+@pytest.mark.parametrize(
+    ("jobs", "waits"),
+    [(1, [50, 13, 11]), (2, [13, 11, 26]), (3, [11, 2, 37]), (4, [11, 2, 37])],
+)
+def test_warmup_expects_portions_to_end_as_processes_take_them(jobs: int, waits: list[float]) -> None:
+    assert warmup.between_ends([50, 13, 11], jobs) == waits
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

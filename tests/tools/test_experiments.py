@@ -490,6 +490,38 @@ def test_finished_runs_are_taken_over(
     assert again == tests
 
 
+def test_what_is_missing_evolves_in_folders_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seeds in a row by one command, which makes their folders, and a single one in the folder that it would have."""
+    study = replace(
+        studies.DISTRIBUTION,
+        ways={"as-printed": {}, "plies-200": {"ply_limit": 200}},
+        seeds=(1, 2, 3, 4, 5, 6),
+        rules=("hingston-original",),
+        others=2,
+    )
+    results = like_the_paper(study, "plies-200")
+    missing = ("as-printed", 2), ("as-printed", 3), ("as-printed", 5), ("plies-200", 2)
+    kept = {cell: results[cell] for cell in results if (cell.run.way, cell.run.seed) not in missing}
+    measuring.log_of(tmp_path).append(kept)
+    seen: list[tuple[str, str, Path]] = []
+
+    def evolve(arguments: list[str]) -> int:
+        given = dict(zip(arguments[1::2], arguments[2::2], strict=False))
+        seen.append((given["--seed"], given["--seeds"], Path(given["--out"])))
+        return 0
+
+    monkeypatch.setattr("hnefi.tools.evolve.command.main", evolve)
+    assert studies.evolve(tmp_path, study, 2) == 0
+    runs = tmp_path / "runs" / "hingston-original"
+    assert seen == [
+        ("2", "2", runs / "as-printed"),
+        ("5", "1", runs / "as-printed" / "seed-5"),
+        ("2", "1", runs / "plies-200" / "seed-2"),
+    ]
+
+
 def test_taken_over_runs_can_be_reported(tmp_path: Path) -> None:
     """Without archives of their own, and with more seeds of a reading than the report has."""
     study = replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -114,6 +115,17 @@ def test_an_unmarked_process_fails(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.skipif(not fork_client.possible(), reason="cannot fork engines here")
+def test_tests_can_interrupt_what_they_start() -> None:
+    """A whole run once began with Ctrl-C blocked, so that what a test had started went on."""
+    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    try:
+        conftest.hear_interrupts()
+        assert not signals & signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+
+
 @pytest.mark.process
 def test_a_signal_that_finds_no_fork_any_more_changes_no_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
