@@ -51,16 +51,6 @@ def _hear(event: str, _: object) -> None:
         _started += 1
 
 
-def hear_interrupts() -> None:
-    """A shell starts what goes to the background without Ctrl-C, nohup without HUP, and a starter may leave signals
-    blocked; whatever tests start and interrupt would inherit it."""
-    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
-        if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, usual)
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-
-
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_hear)
     gc.disable()  # nothing that is collected becomes garbage; `_keep_machine_code` begins to look for it
@@ -69,7 +59,11 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("patient")
     for name in ("COLUMNS", "LINES"):
         os.environ.pop(name, None)  # readline sets them, and the workers of pytest-xdist inherit that
-    hear_interrupts()
+    # A shell starts what goes to the background without Ctrl-C, nohup without HUP; whatever tests start and interrupt
+    # would inherit it.
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, usual)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False  # pytest-xdist would sort the files by their number of tests
 
@@ -202,13 +196,25 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[object]) -> Iterator[None
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     before = _started
+    blocked = _blocked()
     result = yield
+    if left := _blocked() - blocked:
+        # What later tests start would inherit it, and no longer end when they interrupt it.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, left)
+        pytest.fail(
+            f"leaves signals blocked: {left}: expected a thread of its own for what does", pytrace=False
+        )
     if not any(item.get_closest_marker(kind) for kind in SPOKEN):
         shared = _started_by_fixtures(item)
         if _started > before or shared:
             by = f" (fixture {shared})" if shared else ""
             pytest.fail(f"starts another process{by}: expected the mark pytest.mark.process", pytrace=False)
     return result
+
+
+def _blocked() -> set[int]:
+    """The signals that the calling thread does not take."""
+    return set(signal.pthread_sigmask(signal.SIG_BLOCK, ())) if hasattr(signal, "pthread_sigmask") else set()
 
 
 def _started_by_fixtures(item: pytest.Item) -> str:

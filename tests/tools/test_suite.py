@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -113,20 +112,41 @@ def test_an_unmarked_process_fails(tmp_path: Path) -> None:
         assert ("expected the mark pytest.mark.process" in done.stdout) == bool(status), done.stdout
 
 
+BLOCKING = """
+import signal
+
+def test_it():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+def test_after_it():
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_test_that_blocks_signals_fails(tmp_path: Path) -> None:
+    """One did; an hour later a program that another test had started did not end on Ctrl-C."""
+    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    (tmp_path / "test_blocking.py").write_text(BLOCKING)
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        str(tmp_path),
+    ]
+    command = [sys.executable, "-m", "pytest", *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    assert "leaves signals blocked: {<Signals.SIGINT: 2>}" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout
+
+
 @pytest.mark.process
 @pytest.mark.skipif(not fork_client.possible(), reason="cannot fork engines here")
-def test_tests_can_interrupt_what_they_start() -> None:
-    """A whole run once began with Ctrl-C blocked, so that what a test had started went on."""
-    signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    try:
-        conftest.hear_interrupts()
-        assert not signals & signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
-
-
-@pytest.mark.process
 def test_a_signal_that_finds_no_fork_any_more_changes_no_status(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
