@@ -31,14 +31,31 @@ BY_HAND = {HAND: "", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
 the newest set, which lies beside the folders."""
 NETWORKS = {
     name: str(Path(__file__).with_name("weights") / f"{name}.safetensors")
-    for name in ("net-copenhagen-2", "net-fetlar-1")
+    for name in (
+        "net-copenhagen-2",
+        "net-fetlar-1",
+        "net-sea-battle-9-1",
+        "net-tablut-bologna-1",
+        "net-tablut-linnaeus-1",
+    )
 }
 """Networks that ship with the engine, and their files."""
 PICKED = {
-    "dac5c446d3806110804b848f11f9249316138525d6c8f9908f60c8d03d9d64f4": "net-copenhagen-2",
-    "fd1acb9448f7cc44753c5bba833e51fd4aa903e97828d1380de747fd15658817": "net-fetlar-1",
+    "dac5c446d3806110804b848f11f9249316138525d6c8f9908f60c8d03d9d64f4": "net-copenhagen-2",  # copenhagen
+    "7e28aa655d7c71f1118b3c64c34aec9fb61a04486c28e1e4407960ae65e53876": "net-copenhagen-2",  # copenhagen-org
+    "4675629b5175f8be0dd5e92e74372c98e5275e3616e51d7f1999c53c66907b57": "net-copenhagen-2",  # copenhagen-relaxed
+    "edf4e2cd057c3b0142823ede809cd2b646d83600f15c607b1f40dfb1ae344e29": "net-copenhagen-2",  # hingston-original
+    "fd1acb9448f7cc44753c5bba833e51fd4aa903e97828d1380de747fd15658817": "net-fetlar-1",  # fetlar
+    "d142ca9d81e0aaa09f5739c0e0f6b63ee68dadc467f092a82aa84fafc1ca766d": "net-fetlar-1",  # fetlar-2013
+    "6bc739948322ceffa96f6c7fa599e324c8aaa9a8b1449ffb2fc390b4ec6c19c2": "net-fetlar-1",  # fetlar-computer
+    "10733c6f3fd3af396080b7985c45b9680e5c740fcd1e4bb7ff761325bf94e453": "net-tablut-bologna-1",  # tablut-bologna
+    "f082d4a58581391a6aa3de9fe601799ef19d8bc15c49797146e518cba76af254": "net-tablut-bologna-1",  # tablut-ashton
+    "8e1f9d6e71243b0927f1aaa2b6ee6ebacc506ef0c254e7d994ba31c3c731b290": "net-tablut-linnaeus-1",  # tablut-linnaeus
+    "65d93ea6e904d7c6e6ec1248d8d9818da2e085f1d7ee5f52ec1477a6d668a9c3": "net-tablut-linnaeus-1",  # tablut-saami
+    "c7a0c67a7282b2e8eb1e1ec4784bd1147f030d8eb976b90692bf2847165a6cd7": "net-sea-battle-9-1",  # sea-battle-9
 }
-"""What `default` is, by the hash of the rules: a network that lost to `HAND` on neither side (MEASUREMENTS.md)."""
+"""What `default` is, by the hash of the rules: a network that lost to `HAND` on neither side (MEASUREMENTS.md). Rules
+that share a board may share a network."""
 NEWEST = "default-2026.4"
 """The versioned name of `default`: it keeps its choice when other networks come."""
 PICKING = ("default", NEWEST)
@@ -50,7 +67,7 @@ INFLUENCES = 8
 
 _files: OrderedDict[str, Evaluator] = OrderedDict()
 _made: dict[str, Any] = {}
-"""Parameters of networks in `PICKED`, each of which fits one set of rules."""
+"""Parameters of networks in `PICKED`, by the hash of the rules."""
 
 
 def is_file(name: str) -> bool:
@@ -131,10 +148,10 @@ def parameters(name: str, variant: AnyVariant) -> Any:
 
 def _with_sieges(name: str, variant: AnyVariant) -> Any:
     """The parameters of a network with those of the hand-written evaluator, for sieges: kept, as copies cost little."""
-    if name not in _made:
-        _made[name] = parameters(name, variant)
-        _made[name][0]["by_hand"] = parameters(HAND, variant)[0]
-    return _made[name]
+    if variant.hash not in _made:
+        _made[variant.hash] = parameters(name, variant)
+        _made[variant.hash][0]["by_hand"] = parameters(HAND, variant)[0]
+    return _made[variant.hash]
 
 
 def is_siege(name: str, position: Position) -> bool:
@@ -302,7 +319,8 @@ def _loaded(name: str, variant: AnyVariant) -> Evaluator:
 
     if is_file(path := NETWORKS.get(name, name)):
         evaluator = _files.get(path) or read(path, variant)
-        files.demand_rules(evaluator, variant, name)
+        if PICKED.get(variant.hash) != name:
+            files.demand_rules(evaluator, variant, name)
         return evaluator
     if name not in BARE:
         raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,20 @@ from hnefi.engine.search.types import Info, Limits, Settings
 from hnefi.engine.session import Session
 from hnefi.tools.bench.siege import SHIPPED, read
 
-PICKED = {"copenhagen": "net-copenhagen-2", "fetlar": "net-fetlar-1"}
+PICKED = {
+    "copenhagen": "net-copenhagen-2",
+    "copenhagen-org": "net-copenhagen-2",
+    "copenhagen-relaxed": "net-copenhagen-2",
+    "fetlar": "net-fetlar-1",
+    "fetlar-2013": "net-fetlar-1",
+    "fetlar-computer": "net-fetlar-1",
+    "hingston-original": "net-copenhagen-2",
+    "sea-battle-9": "net-sea-battle-9-1",
+    "tablut-ashton": "net-tablut-bologna-1",
+    "tablut-bologna": "net-tablut-bologna-1",
+    "tablut-linnaeus": "net-tablut-linnaeus-1",
+    "tablut-saami": "net-tablut-linnaeus-1",
+}
 """Shipped variants for which `default` is a network."""
 SECONDS = 300.0
 
@@ -42,12 +56,35 @@ def test_every_shipped_variant_has_the_evaluator_that_it_should() -> None:
     assert evaluators.resolve("default", games.find("hex:5")) == evaluators.HAND
 
 
+def test_the_documents_list_what_is_picked() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "evaluators.md").read_text()
+    rows = re.findall(r"^\| (`.+`) \| `(net-[a-z0-9-]+)` \|$", page, re.MULTILINE)
+    assert {name: net for variants, net in rows for name in re.findall("`(.+?)`", variants)} == PICKED
+
+
 @pytest.mark.parametrize("name", evaluators.NETWORKS)
 def test_shipped_networks_are_for_the_rules_that_pick_them(name: str) -> None:
     evaluator = files.peek(evaluators.NETWORKS[name])
     assert evaluator.document["name"] == name
     assert evaluators.PICKED[evaluator.rules_hash] == name
     assert games.find(evaluator.variant).hash == evaluator.rules_hash
+
+
+def test_a_network_on_loan_plays_on_its_own_board() -> None:
+    """Where rules share one, it is loaded by both names, and refused elsewhere; what is kept belongs to the rules."""
+    lent = [name for name, net in PICKED.items() if files.peek(evaluators.NETWORKS[net]).variant != name]
+    assert lent
+    for name in lent:
+        variant = games.find(name)
+        own = games.find(files.peek(evaluators.NETWORKS[PICKED[name]]).variant)
+        assert variant.startpos.split()[0] == own.startpos.split()[0]
+        for word in ("default", PICKED[name]):
+            assert evaluators.misfit(word, variant) is None
+            assert evaluators.record_kind(word, variant) == "nnue"
+        ours = evaluators.parameters("default", variant)[0]["by_hand"]
+        assert ours == evaluators.parameters(evaluators.HAND, variant)[0]
+        for other in set(evaluators.NETWORKS) - {PICKED[name]}:
+            assert "made for" in str(evaluators.misfit(other, variant))
 
 
 def test_other_rules_on_the_same_board_are_evaluated_by_hand() -> None:

@@ -405,7 +405,7 @@ def test_every_set_of_weights_has_a_name() -> None:
     newest = evaluators.parameters(evaluators.NEWEST, game)
     assert newest.tobytes() == evaluators.parameters("default", game).tobytes()
     start = games.initial(games.find("fetlar-2013"))
-    assert evaluators.remarks("default", start) == [f"evaluator {evaluators.HAND} weights copenhagen"]
+    assert evaluators.remarks(evaluators.HAND, start) == [f"evaluator {evaluators.HAND} weights copenhagen"]
     assert evaluators.remarks("default-2026.1", start) == ["evaluator default-2026.1 weights copenhagen"]
     assert evaluators.remarks("default", games.initial(games.find("hex:4"))) == []
     said = evaluators.misfit("default-2026.1", games.find("hex:4"))
