@@ -533,6 +533,14 @@ def test_rules_that_do_not_fit_are_told_and_lose_no_game(good: Path) -> None:
 # The command
 
 
+@pytest.mark.parametrize("name", [*evaluators.NETWORKS, "evolved-brandubh"])
+def test_show_names_the_players_of_a_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also those of a network that ships with the engine, which they name without a path."""
+    shipped = Path(__file__).parents[2] / "players" / f"{name}.safetensors"
+    assert cli.main(["evaluator", "show", evaluators.NETWORKS.get(name, str(shipped))]) == 0
+    assert re.search(f"^  players  +{name}$", capsys.readouterr().out, re.MULTILINE)
+
+
 def test_show(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["evaluator", "show", str(good), "--picture"]) == 0
     out = capsys.readouterr().out

@@ -171,11 +171,13 @@ def _known(evaluator: Evaluator, path: str | None) -> str:
 def _players(file: str) -> list[str]:
     """The shipped players whose evaluator is this file."""
     from hnefi import players
+    from hnefi.engine.evaluators import NETWORKS
 
     target = Path(file)
     found = []
     for name in players.names():
-        evaluator = Path(players.load(name).evaluator)
+        word = players.load(name).evaluator
+        evaluator = Path(NETWORKS.get(word, word))
         if evaluator.suffix == ".safetensors" and evaluator.is_file() and evaluator.samefile(target):
             found.append(name)
     return found
