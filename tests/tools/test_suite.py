@@ -100,14 +100,19 @@ def test_it():
 """
 
 
+def run_pytest(folder: Path) -> subprocess.CompletedProcess[str]:
+    """What pytest says of the tests in a folder, with the settings and hooks of this suite."""
+    (folder / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    options = ["-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), str(folder)]
+    command = [sys.executable, "-m", "pytest", *options]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
+
+
 @pytest.mark.process
 def test_an_unmarked_process_fails(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
-    options = ["-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), str(tmp_path)]
     for mark, status in (("", 1), ("@pytest.mark.process", 0)):
         (tmp_path / "test_guarded.py").write_text(GUARDED.format(mark=mark))
-        command = [sys.executable, "-m", "pytest", *options]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+        done = run_pytest(tmp_path)
         assert done.returncode == status, done.stdout
         assert ("expected the mark pytest.mark.process" in done.stdout) == bool(status), done.stdout
 
@@ -126,21 +131,9 @@ def test_after_it():
 @pytest.mark.process
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_test_that_blocks_signals_fails(tmp_path: Path) -> None:
-    """One did; an hour later a program that another test had started did not end on Ctrl-C."""
-    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    """One did, and a program that a later test had started no longer ended on Ctrl-C."""
     (tmp_path / "test_blocking.py").write_text(BLOCKING)
-    options = [
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-c",
-        str(ROOT / "pyproject.toml"),
-        str(tmp_path),
-    ]
-    command = [sys.executable, "-m", "pytest", *options]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=240, check=False)
+    done = run_pytest(tmp_path)
     assert "leaves signals blocked: {<Signals.SIGINT: 2>}" in done.stdout
     assert "1 failed, 1 passed" in done.stdout
 
