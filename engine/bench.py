@@ -12,7 +12,7 @@ from .search.types import Info, Limits, Settings
 from .squares import move_name
 
 DEPTH = 8
-SIGNATURE = 804_672
+SIGNATURE = 722_405
 """The nodes of this version; a change of how the engine plays changes it, and is noted in CHANGELOG.md."""
 POSITIONS = (
     ("copenhagen", ""),

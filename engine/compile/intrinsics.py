@@ -158,6 +158,10 @@ def word_at(address: int, index: int) -> int:
     return ctypes.c_int64.from_address(int(address) + 8 * int(index)).value
 
 
+def prefetch(array: Any, index: int) -> None:
+    """Fetch an element of a one-dimensional array into the cache, for reading soon. It changes nothing but the time."""
+
+
 def cells_between(cells: Any, start: int, low: int, high: int) -> int:
     """A 32-bit word: bit i is set if the piece code of cell `start + i` is between `low` and `high`."""
     return sum((low <= int(cell) & 15 <= high) << i for i, cell in enumerate(cells[start : start + 32]))
@@ -243,6 +247,24 @@ def _word_at(_context, address, index):
 
 
 @intrinsic
+def _prefetch(_context, array, index):
+    if not (isinstance(array, types.Array) and isinstance(index, types.Integer)):
+        return None
+
+    def generate(context, builder, _signature, arguments):
+        byte, number = llvm.IntType(8).as_pointer(), llvm.IntType(32)
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        place = builder.gep(data, [context.cast(builder, arguments[1], index, types.intp)])
+        kind = llvm.FunctionType(llvm.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        # For reading, to be kept in all levels of the cache, as data.
+        builder.call(fetch, [builder.bitcast(place, byte), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+@intrinsic
 def _cells_between(_context, cells, start, low, high):
     def generate(context, builder, _signature, arguments):
         row = llvm.VectorType(context.get_data_type(cells.dtype), 32)
@@ -293,6 +315,11 @@ def _byte_at_compiled(address, index):  # noqa: ARG001
 @overload(word_at)
 def _word_at_compiled(address, index):  # noqa: ARG001
     return lambda address, index: _word_at(address, index)  # noqa: PLW0108
+
+
+@overload(prefetch)
+def _prefetch_compiled(array, index):  # noqa: ARG001
+    return lambda array, index: _prefetch(array, index)  # noqa: PLW0108
 
 
 @overload(cells_between)

@@ -22,6 +22,18 @@ def limit_salt(s):
 
 
 @inline
+def noisy_first(s):
+    """0: all moves are generated at once."""
+    return 0
+
+
+@inline
+def is_legal(s, move):
+    """Not asked."""
+    return False
+
+
+@inline
 def winning_move(s, top):
     """0: not looked for."""
     return 0
@@ -47,6 +59,8 @@ def unmake_null(s):
 DEFAULTS = {
     "adjudicate": adjudicate,
     "limit_salt": limit_salt,
+    "noisy_first": noisy_first,
+    "is_legal": is_legal,
     "winning_move": winning_move,
     "threat_level": threat_level,
     "make_null": make_null,

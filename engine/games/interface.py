@@ -126,6 +126,17 @@ def limit_salt(state: Any) -> int:
     return KERNELS["limit_salt", state.dtype](state)  # type: ignore[no-any-return]
 
 
+def noisy_first(state: Any) -> int:
+    """1 if `generate_noisy` is cheap here and finds all moves with an `order_score` above 0, or one that wins: a search
+    may try these, and then moves that are `is_legal`, before it generates the others; else 0."""
+    return KERNELS["noisy_first", state.dtype](state)  # type: ignore[no-any-return]
+
+
+def is_legal(state: Any, move: int) -> bool:
+    """Whether a move that was legal in another position of the game is legal here; only where `noisy_first`."""
+    return KERNELS["is_legal", state.dtype](state, move)  # type: ignore[no-any-return]
+
+
 def order_score(state: Any, move: int) -> int:
     """A cheap guess, 0 to 255, of what a move captures or threatens: the first key of move ordering."""
     return KERNELS["order_score", state.dtype](state, move)  # type: ignore[no-any-return]

@@ -28,6 +28,7 @@ from ..games.interface import (
     make,
     make_null,
     no_move_outcome,
+    noisy_first,
     order_score,
     threat_level,
     undo,
@@ -76,9 +77,12 @@ from .move_order import (
     QUIET,
     QUIET_WITH_CONTINUATION,
     SECOND_KILLER,
+    STAGE_KILLERS,
+    STAGE_TABLE,
     abdada_pick,
+    generate_all,
+    generate_stage,
     pick_move,
-    score_moves,
     update_quiet_stats,
 )
 from .table import (
@@ -100,6 +104,7 @@ from .table import (
     is_symmetric,
     least_image,
     map_move,
+    prefetch_bucket,
     probe,
     store,
     table_key,
@@ -155,6 +160,7 @@ SEARCH = np.dtype(
         ("line", "i4", (MAX_PLY + 2,)),  # the move made at each ply, 0 for a pass
         ("reduction", "u1", (LMR_SIZE, LMR_SIZE)),  # plies by depth and move number
         ("order", "i4", (MOVES,)),
+        ("stage", "u1", (MAX_PLY + 2,)),  # what a node at this ply generates next
         ("tables", TABLES),  # solved positions; its first word is 0 if there are none
     ],
     align=True,
@@ -416,10 +422,6 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
     asked = depth
     if features & IIR and table_move == 0 and depth >= IIR_MIN_DEPTH:
         depth -= 1
-    end = generate(s, top)
-    if end == top:
-        return terminal_value(td, no_move_outcome(s), side, ply)
-    score_moves(s, td, ply, top, end, table_move)
     middle = QUIET_WITH_CONTINUATION if features & CONTINUATION_HISTORY else QUIET
     hopeless = (
         calm
@@ -431,7 +433,32 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
     best_move = 0
     old_alpha = alpha
     shared = td.parallel and depth >= ABDADA_MIN_DEPTH
-    for i in range(top, end):
+    end = top
+    td.stage[ply] = STAGE_TABLE
+    if shared or not noisy_first(s):
+        end = generate_all(s, td, ply, top, table_move)
+    i = top - 1
+    while True:
+        i += 1
+        number = i - top
+        skip_quiet = (
+            calm
+            and best > -WON
+            and (
+                (number > 0 and hopeless)
+                or (
+                    features & LATE_MOVE_PRUNING
+                    and depth <= LATE_MOVE_MAX_DEPTH
+                    and number >= 4 + 3 * depth * depth
+                )
+            )
+        )
+        if i == end:
+            if skip_quiet and td.stage[ply] >= STAGE_KILLERS:
+                break
+            end = generate_stage(s, td, ply, top, end, table_move)
+            if i == end:
+                break
         move = pick_move(s, td, i, end)
         place = 0
         if shared and i > top:
@@ -441,19 +468,13 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
         if order < 0:
             order += ABDADA_DEFERRED
         quiet = order < 1 << NOISY
-        number = i - top
-        if quiet and calm and best > -WON:
+        if quiet and skip_quiet:
             # Moves are sorted: all that follow a quiet one are quiet, with less history.
-            if number and hopeless:
-                break
-            if (
-                features & LATE_MOVE_PRUNING
-                and depth <= LATE_MOVE_MAX_DEPTH
-                and number >= 4 + 3 * depth * depth
-            ):
-                break
+            break
         td.line[ply] = move
         make(s, move)
+        if depth > 1:
+            prefetch_bucket(td, table, s.key)
         outcome = s.outcome
         if outcome == 0:
             outcome = adjudicate(s, td.root)
@@ -501,6 +522,8 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
                     if order_score(s, move) == 0:
                         update_quiet_stats(s, td, ply, depth, top, i)
                     break
+    if end == top:
+        return terminal_value(td, no_move_outcome(s), side, ply)
     bound = EXACT
     if best >= beta:
         bound = LOWER

@@ -7,8 +7,8 @@ history counters: by side and move, and by the previous move and this one.
 from __future__ import annotations
 
 from ..compile.jit import entry, inline, kernel
-from ..games.interface import order_score
-from ..squares import TARGET
+from ..games.interface import generate, generate_noisy, is_legal, order_score
+from ..squares import ORIGIN, TARGET
 from .features import CONTINUATION_HISTORY
 from .table import abdada_slot, abdada_word
 
@@ -23,6 +23,8 @@ FIRST_KILLER, SECOND_KILLER = 60001, 60000
 QUIET, QUIET_WITH_CONTINUATION = 20000, 26000
 """The order of a quiet move without history. Counters change it in either direction, but never below 0."""
 MOST_HISTORY = 16384
+STAGE_TABLE, STAGE_NOISY, STAGE_KILLERS, STAGE_QUIET, STAGE_DONE = range(5)
+"""What a node generates next."""
 ABDADA_DEFERRED = 1 << 27
 """Subtracted from the order of a deferred move: only deferred moves have negative orders."""
 
@@ -47,10 +49,16 @@ def pick_move(s, td, i, end):
 
 
 @inline
+def by_origin(move):
+    """The index of a move's history counter: the moves of one piece lie together, in few lines of the cache."""
+    return (move & ORIGIN) << TARGET | move >> TARGET
+
+
+@inline
 def update_history(td, side, move, bonus):
     """Move a history counter towards the bonus; it always stays within +-`MOST_HISTORY`."""
-    old = int(td.history[side, move])
-    td.history[side, move] = old + bonus - old * abs(bonus) // MOST_HISTORY
+    old = int(td.history[side, by_origin(move)])
+    td.history[side, by_origin(move)] = old + bonus - old * abs(bonus) // MOST_HISTORY
 
 
 @inline
@@ -66,35 +74,85 @@ def continuation_index(td, ply, move):
     return (td.line[ply - 1] >> TARGET) << TARGET | move >> TARGET
 
 
+@inline
+def order_of(s, td, ply, move):
+    """The order of a move that is not the table's: captures, killers, history."""
+    order = order_score(s, move) << NOISY
+    if move == td.killers[ply, 0]:
+        return order + FIRST_KILLER
+    if move == td.killers[ply, 1]:
+        return order + SECOND_KILLER
+    if td.features & CONTINUATION_HISTORY:
+        return (
+            order
+            + QUIET_WITH_CONTINUATION
+            + int(td.history[s.side, by_origin(move)])
+            + int(td.continuation_history[continuation_index(td, ply, move)]) // 2
+        )
+    return order + QUIET + int(td.history[s.side, by_origin(move)])
+
+
 @kernel
-def score_moves(s, td, ply, top, end, table_move):
-    """Write the order of each move to `td.order`: the table's move, captures, killers, history."""
-    side = s.side
-    first_killer = td.killers[ply, 0]
-    second_killer = td.killers[ply, 1]
-    with_continuation = td.features & CONTINUATION_HISTORY
+def generate_all(s, td, ply, top, table_move):
+    """Write all moves from `top` on, and the order of each to `td.order`; returns the new end."""
+    end = generate(s, top)
     illegal = 1 if table_move else 0
     for i in range(top, end):
         move = int(s.moves[i])
         if move == table_move:
-            order = TABLE_MOVE
+            td.order[i] = TABLE_MOVE
             illegal = 0
         else:
-            order = order_score(s, move) << NOISY
-            if move == first_killer:
-                order += FIRST_KILLER
-            elif move == second_killer:
-                order += SECOND_KILLER
-            elif with_continuation:
-                order += (
-                    QUIET_WITH_CONTINUATION
-                    + int(td.history[side, move])
-                    + int(td.continuation_history[continuation_index(td, ply, move)]) // 2
-                )
-            else:
-                order += QUIET + int(td.history[side, move])
-        td.order[i] = order
+            td.order[i] = order_of(s, td, ply, move)
     td.illegal_tt_moves += illegal
+    td.stage[ply] = STAGE_DONE
+    return end
+
+
+@kernel
+def generate_stage(s, td, ply, top, end, table_move):
+    """Write the moves of the next stage that has any from `end` on, with their order; returns the new end.
+
+    The moves from `top` to `end` are those of earlier stages. Nine cutoffs of ten come before the last stage, which
+    writes and orders a hundred moves where the others have a few.
+    """
+    begin = end
+    while end == begin and td.stage[ply] < STAGE_DONE:
+        stage = td.stage[ply]
+        td.stage[ply] = stage + 1
+        if stage == STAGE_TABLE:
+            if table_move:
+                if is_legal(s, table_move):
+                    s.moves[end] = table_move
+                    td.order[end] = TABLE_MOVE
+                    end += 1
+                else:
+                    td.illegal_tt_moves += 1
+        elif stage == STAGE_NOISY:
+            for i in range(begin, generate_noisy(s, begin)):
+                move = int(s.moves[i])
+                if move != table_move:
+                    s.moves[end] = move
+                    td.order[end] = order_of(s, td, ply, move)
+                    end += 1
+        elif stage == STAGE_KILLERS:
+            for i in range(2):
+                move = int(td.killers[ply, i])
+                if move and move != table_move and order_score(s, move) == 0 and is_legal(s, move):
+                    s.moves[end] = move
+                    td.order[end] = FIRST_KILLER if i == 0 else SECOND_KILLER
+                    end += 1
+        else:
+            for i in range(begin, generate(s, begin)):
+                move = int(s.moves[i])
+                known = False
+                for j in range(top, begin):
+                    known = known or s.moves[j] == move
+                if not known:
+                    s.moves[end] = move
+                    td.order[end] = order_of(s, td, ply, move)
+                    end += 1
+    return end
 
 
 @kernel

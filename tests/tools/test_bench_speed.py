@@ -71,6 +71,12 @@ def test_without_compiler_our_own_figures(monkeypatch: pytest.MonkeyPatch) -> No
     assert "-" in bench_speed.table_of(timings)
 
 
+@pytest.mark.process
+def test_kernels_are_compiled_by_another_process() -> None:
+    """It calls the engine by a string, which once named portions that were no more."""
+    bench_speed.compile_kernels()
+
+
 def test_no_such_compiler() -> None:
     with pytest.raises(bench_speed.BenchError, match="no compiler 'no-such-cc'"):
         bench_speed.find_compiler("no-such-cc")

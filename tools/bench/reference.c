@@ -775,13 +775,6 @@ static inline int arrivals(State *s, int e, int side, int mask, int top, int beg
 static int generate_noisy(State *s, int top)
 {
     int begin = top, side = (int)s->side, enemy = 1 - side, king = (int)s->king;
-    if (s->uncommon) {
-        int end = generate_pseudo_legal(s, top);
-        for (int i = begin; i < end; i++)
-            if (order_score(s, s->moves[i]))
-                s->moves[top++] = s->moves[i];
-        return top;
-    }
     if (side == 1 && king)
         for (int k = 0; k < 4; k++)
             for (int d = DIRECTIONS[k], t = king + d; piece_on(s, t) == 0; t += d)
@@ -965,11 +958,74 @@ static int quiesce(State *s, Search *td, Weights *p, int alpha, int beta, int pl
     return best;
 }
 
+static inline int by_origin(int move) { return (move & 511) << 9 | move >> 9; }
+
 /* Move a history counter towards the bonus; it can never leave +-16384. Shifts round down, as the kernel does. */
 static inline void update_history(Search *td, int side, int move, int bonus)
 {
-    int16_t *counter = &td->history[side][move];
+    int16_t *counter = &td->history[side][by_origin(move)];
     *counter = (int16_t)(*counter + bonus - (*counter * abs(bonus) >> 14));
+}
+
+static int order_of(const State *s, const Search *td, int ply, int move)
+{
+    int order = order_score(s, move) << 16;
+    return move == td->killers[ply][0]   ? order + 60001
+           : move == td->killers[ply][1] ? order + 60000
+                                         : order + 20000 + td->history[s->side][by_origin(move)];
+}
+
+/* Whether a move of another position is legal here. */
+static bool is_legal(const State *s, int move)
+{
+    int p = piece_on(s, move & 511);
+    return p && p >> 3 == s->side && can_reach(s, move & 511, move >> 9);
+}
+
+enum { STAGE_TABLE, STAGE_NOISY, STAGE_KILLERS, STAGE_QUIET, STAGE_DONE };
+
+/* Write the moves of the next stage that has any from `end` on. */
+static int generate_stage(State *s, Search *td, int ply, int top, int end, int table_move)
+{
+    int begin = end;
+    while (end == begin && td->stage[ply] < STAGE_DONE)
+        switch (td->stage[ply]++) {
+        case STAGE_TABLE:
+            if (table_move && is_legal(s, table_move)) {
+                s->moves[end] = table_move;
+                td->order[end++] = 1 << 24;
+            }
+            break;
+        case STAGE_NOISY:
+            for (int i = begin, last = generate_noisy(s, begin); i < last; i++)
+                if (s->moves[i] != table_move) {
+                    s->moves[end] = s->moves[i];
+                    td->order[end] = order_of(s, td, ply, s->moves[end]);
+                    end++;
+                }
+            break;
+        case STAGE_KILLERS:
+            for (int i = 0; i < 2; i++) {
+                int move = td->killers[ply][i];
+                if (move && move != table_move && order_score(s, move) == 0 && is_legal(s, move)) {
+                    s->moves[end] = move;
+                    td->order[end++] = 60001 - i;
+                }
+            }
+            break;
+        default:
+            for (int i = begin, last = generate_pseudo_legal(s, begin); i < last; i++) {
+                bool known = false;
+                for (int j = top; j < begin; j++)
+                    known |= s->moves[j] == s->moves[i];
+                if (!known) {
+                    s->moves[end] = s->moves[i];
+                    td->order[end] = order_of(s, td, ply, s->moves[end]);
+                    end++;
+                }
+            }
+        }
+    return end;
 }
 
 static int search(State *s, Search *td, Entry *table, Weights *p, int depth, int alpha, int beta, int ply, int top)
@@ -993,23 +1049,15 @@ static int search(State *s, Search *td, Entry *table, Weights *p, int depth, int
         if (bound == EXACT || (bound == LOWER && value >= beta) || (bound == UPPER && value <= alpha))
             return value;
     }
-    int end = generate_pseudo_legal(s, top);
-    if (end == top)
-        return terminal_value(no_move_outcome(s), side, ply);
-    int first_killer = td->killers[ply][0], second_killer = td->killers[ply][1];
-    for (int i = top; i < end; i++) {
-        int move = s->moves[i];
-        if (move == table_move)
-            td->order[i] = 1 << 24;
-        else
-            td->order[i] = (order_score(s, move) << 16) + (move == first_killer    ? 60001
-                                                           : move == second_killer ? 60000
-                                                                                   : 20000 + td->history[side][move]);
-    }
-    int best = -INFINITE, best_move = 0, old_alpha = alpha;
-    for (int i = top; i < end; i++) {
+    int end = top, best = -INFINITE, best_move = 0, old_alpha = alpha;
+    td->stage[ply] = STAGE_TABLE;
+    for (int i = top;; i++) {
+        if (i == end && (end = generate_stage(s, td, ply, top, end, table_move)) == i)
+            break;
         int move = pick_move(s, td, i, end), value;
         make(s, move);
+        if (depth > 1)
+            __builtin_prefetch(bucket_of(td, table, s->key));
         int outcome = s->outcome ? (int)s->outcome : adjudicate(s, td->root);
         if (outcome) {
             td->pv_length[ply + 1] = ply + 1;
@@ -1046,6 +1094,8 @@ static int search(State *s, Search *td, Entry *table, Weights *p, int depth, int
         }
         break;
     }
+    if (end == top)
+        return terminal_value(no_move_outcome(s), side, ply);
     int bound = best >= beta ? LOWER : best <= old_alpha ? UPPER : EXACT;
     store(td, table, key, bound == UPPER ? 0 : best_move, to_table(best, ply), depth, bound);
     return best;

@@ -311,7 +311,7 @@ class _Bench:
 
 def compile_kernels() -> None:
     """Compile missing kernels in another process: a process that has just compiled runs its kernels a tenth slower."""
-    code = "from hnefi.engine import warmup as w; [w.warm_portion(f'tafl {what}') for what in ('alphabeta', 'others')]"
+    code = "from hnefi.engine import warmup; warmup.warm_portion('tafl')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     if done.returncode:
         raise BenchError(f"the kernels do not compile:\n{done.stderr.rstrip()}")

@@ -26,9 +26,10 @@ from .codes import (
     REPETITION_IGNORE,
     REPETITION_MOVER_LOSES,
     REPETITION_MOVER_WINS,
+    SIDE,
 )
 from .make import is_capture, make, undo
-from .movegen import generate_pseudo_legal, has_pseudo_legal_move
+from .movegen import can_reach, generate_pseudo_legal, has_pseudo_legal_move
 from .state import SCRATCH_ALL
 
 DRAW = (DRAWN + 1) << WINNER
@@ -105,6 +106,16 @@ def generate(s, top):
     if s.repetition >= REPETITION_FORBIDDEN or s.must_go:
         end = filter_legal(s, top, end)
     return end
+
+
+@kernel
+def is_legal(s, move):
+    """Whether a move that was legal in another position of the game is legal here, nobody being bound to go on."""
+    o = move & ORIGIN
+    p = s.board[o] & PIECE
+    if p == 0 or p >> SIDE != s.side or not can_reach(s, o, move >> TARGET):
+        return False
+    return s.repetition < REPETITION_FORBIDDEN or legal_after(s, move)
 
 
 @entry

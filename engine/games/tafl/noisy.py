@@ -112,6 +112,12 @@ def arrivals(s, e, side, mask, top, begin):
     return top
 
 
+@inline
+def noisy_first(s):
+    """0 where `generate_noisy` has to look at all moves."""
+    return 0 if s.capture_run or s.jumpers or s.must_go else 1
+
+
 @entry
 def generate_noisy(s, top):
     """Write the custodial captures, captures of the king and escapes of the side to move, found from their victims.
@@ -120,7 +126,7 @@ def generate_noisy(s, top):
     """
     begin = top
     side = s.side
-    if s.uncommon or s.jumpers or s.must_go:
+    if not noisy_first(s):
         end = generate(s, top)
         for i in range(begin, end):
             move = int(s.moves[i])

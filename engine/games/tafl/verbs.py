@@ -10,6 +10,8 @@ bind(
     TAFL,
     generate=adjudication.generate,
     generate_noisy=noisy.generate_noisy,
+    noisy_first=noisy.noisy_first,
+    is_legal=adjudication.is_legal,
     make=make.make,
     undo=make.undo,
     adjudicate=adjudication.adjudicate,
