@@ -535,10 +535,11 @@ def test_rules_that_do_not_fit_are_told_and_lose_no_game(good: Path) -> None:
 
 @pytest.mark.parametrize("name", [*evaluators.NETWORKS, "evolved-brandubh"])
 def test_show_names_the_players_of_a_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also those of a network that ships with the engine, which they name without a path."""
+    """Also those of a network that ships with the engine, which needs no path."""
     shipped = Path(__file__).parents[2] / "players" / f"{name}.safetensors"
-    assert cli.main(["evaluator", "show", evaluators.NETWORKS.get(name, str(shipped))]) == 0
-    assert re.search(f"^  players  +{name}$", capsys.readouterr().out, re.MULTILINE)
+    for file in {name, evaluators.NETWORKS[name]} if name in evaluators.NETWORKS else {str(shipped)}:
+        assert cli.main(["evaluator", "show", file]) == 0
+        assert re.search(f"^  players  +{name}$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_show(good: Path, capsys: pytest.CaptureFixture[str]) -> None:

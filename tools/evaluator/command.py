@@ -73,12 +73,24 @@ def adopt(argv: list[str]) -> int:
 
 def show(argv: list[str]) -> int:
     """Print what is in evaluator files."""
+    from hnefi.engine.evaluators import NETWORKS
+
     options = parser(
         "evaluator show",
         "Prints what is in evaluator files: architecture, rules, origin, and statistics of every array.",
-        ["best.safetensors", "best.safetensors --picture", "gen-*.safetensors --json"],
+        [
+            "best.safetensors",
+            "best.safetensors --picture",
+            "gen-*.safetensors --json",
+            "net-copenhagen-2",
+        ],
     )
-    options.add_argument("files", metavar="FILE", nargs="+", help="a .safetensors file")
+    options.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="+",
+        help="a .safetensors file, or a network that ships with the engine",
+    )
     form = options.add_mutually_exclusive_group()
     form.add_argument(
         "--picture", action="store_true", help="show the mean size of the weights as shades, cell by cell"
@@ -87,7 +99,8 @@ def show(argv: list[str]) -> int:
     add_variant_path(options)
     arguments = options.parse_args(argv)
     status = 0
-    for file in arguments.files:
+    for word in arguments.files:
+        file = NETWORKS.get(word, word)
         evaluator = _read(file)
         if evaluator is None:
             status = USAGE
