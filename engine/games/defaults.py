@@ -22,7 +22,7 @@ def limit_salt(s):
 
 
 @inline
-def noisy_first(s):
+def staged_generation(s):
     """0: all moves are generated at once."""
     return 0
 
@@ -59,7 +59,7 @@ def unmake_null(s):
 DEFAULTS = {
     "adjudicate": adjudicate,
     "limit_salt": limit_salt,
-    "noisy_first": noisy_first,
+    "staged_generation": staged_generation,
     "is_legal": is_legal,
     "winning_move": winning_move,
     "threat_level": threat_level,

@@ -126,14 +126,14 @@ def limit_salt(state: Any) -> int:
     return KERNELS["limit_salt", state.dtype](state)  # type: ignore[no-any-return]
 
 
-def noisy_first(state: Any) -> int:
+def staged_generation(state: Any) -> int:
     """1 if `generate_noisy` is cheap here and finds all moves with an `order_score` above 0, or one that wins: a search
     may try these, and then moves that are `is_legal`, before it generates the others; else 0."""
-    return KERNELS["noisy_first", state.dtype](state)  # type: ignore[no-any-return]
+    return KERNELS["staged_generation", state.dtype](state)  # type: ignore[no-any-return]
 
 
 def is_legal(state: Any, move: int) -> bool:
-    """Whether a move that was legal in another position of the game is legal here; only where `noisy_first`."""
+    """Whether a move that was legal in another position of the game is legal here; only where `staged_generation`."""
     return KERNELS["is_legal", state.dtype](state, move)  # type: ignore[no-any-return]
 
 

@@ -15,6 +15,7 @@ from ..squares import CELLS
 from . import alphabeta, features, move_order, skill
 from .alphabeta import SEARCH
 from .deepening import MAX_DEPTH, Algorithm, Run, SearchContext, new_table
+from .quiescence import QUIET_PLIES
 from .table import ABDADA_WORDS, BUCKET
 from .types import SearchResult
 
@@ -361,7 +362,7 @@ class _Line:
 
 def _longest(depth: int) -> int:
     """The ply beyond which an iteration does not extend lines."""
-    return min(2 * depth, move_order.MAX_PLY - alphabeta.QUIET_PLIES - 2)
+    return min(2 * depth, move_order.MAX_PLY - QUIET_PLIES - 2)
 
 
 def _bring_forward(td: Any, best: int, line: int) -> None:

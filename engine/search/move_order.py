@@ -113,8 +113,8 @@ def generate_all(s, td, ply, top, table_move):
 def generate_stage(s, td, ply, top, end, table_move):
     """Write the moves of the next stage that has any from `end` on, with their order; returns the new end.
 
-    The moves from `top` to `end` are those of earlier stages. Nine cutoffs of ten come before the last stage, which
-    writes and orders a hundred moves where the others have a few.
+    The moves from `top` to `end` are those of earlier stages. Most cutoffs come before the last stage, which writes
+    and orders many moves where the others have a few.
     """
     begin = end
     while end == begin and td.stage[ply] < STAGE_DONE:

@@ -67,7 +67,7 @@ def test_earlier_moves_are_legal_if_they_are_generated() -> None:
     asked = yes = 0
     for position, legal, earlier in walks(40, 40):
         state = position.new_record()[0]
-        if verbs.noisy_first(state):
+        if verbs.staged_generation(state):
             for move in earlier:
                 assert bool(verbs.is_legal(state, move)) == (move in legal), f"{position.fen()} {move}"
                 asked += 1
@@ -80,7 +80,7 @@ def test_noisy_moves_are_those_with_an_order_score() -> None:
     seen = 0
     for position, legal, _ in walks(40, 40):
         state = position.new_record()[0]
-        if verbs.noisy_first(state):
+        if verbs.staged_generation(state):
             scored = {m for m in legal if verbs.order_score(state, m)}
             noisy = state["moves"][: verbs.generate_noisy(state, 0)].tolist()
             # Of several escapes in a direction only the nearest is written: one is enough.
@@ -101,7 +101,7 @@ def test_stages_have_the_moves_and_orders_of_all_at_once() -> None:
     stages = 0
     for position, legal, earlier in walks(20, 25):
         state = position.new_record()[0]
-        if not verbs.noisy_first(state):
+        if not verbs.staged_generation(state):
             continue
         moves = [*legal, *earlier]
         td["line"][0] = draw.choice(moves)
@@ -127,4 +127,4 @@ def test_stages_have_the_moves_and_orders_of_all_at_once() -> None:
 @pytest.mark.parametrize("name", ["hex:5", "hexapawn"])
 def test_other_games_generate_all_at_once(name: str) -> None:
     """In hex most quiet moves have an order; in hexapawn there are few moves."""
-    assert verbs.noisy_first(initial(find(name)).new_record()[0]) == 0
+    assert verbs.staged_generation(initial(find(name)).new_record()[0]) == 0

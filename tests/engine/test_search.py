@@ -23,9 +23,9 @@ from hnefi.engine.games.tafl.fen import parse_fen
 from hnefi.engine.games.tafl.position import Position
 from hnefi.engine.score import INFINITE, MATE
 from hnefi.engine.search import alphabeta
-from hnefi.engine.search.alphabeta import QUIET_PLIES
 from hnefi.engine.search.clock import budget
 from hnefi.engine.search.deepening import score_of, win_draw_loss
+from hnefi.engine.search.quiescence import QUIET_PLIES
 from hnefi.engine.search.searcher import Searcher
 from hnefi.engine.search.table import BUCKET, EXACT, LOWER, UPPER
 from hnefi.engine.search.types import Limits, Score, SearchResult, Settings

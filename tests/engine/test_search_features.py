@@ -17,7 +17,7 @@ from hnefi.engine import evaluators, games, options
 from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.tafl import variant
 from hnefi.engine.score import INFINITE
-from hnefi.engine.search import alphabeta, features, move_order, skill
+from hnefi.engine.search import alphabeta, features, move_order, quiescence, skill
 from hnefi.engine.search import table as table_words
 from hnefi.engine.search.alphabeta import ABDADA_MIN_DEPTH
 from hnefi.engine.search.alphabeta_run import images
@@ -284,7 +284,7 @@ def test_evaluations_are_remembered_as_they_were() -> None:
         place = wander("brandubh", seed, 3 + seed % 40)
         place.load(searcher.record)
         for _ in range(2):
-            assert int(alphabeta.static_eval(state, work, params)) == int(verbs.evaluate(params, state))
+            assert int(quiescence.static_eval(state, work, params)) == int(verbs.evaluate(params, state))
     assert np.count_nonzero(work["eval_cache"]) > 250
 
 

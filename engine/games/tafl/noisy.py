@@ -113,7 +113,7 @@ def arrivals(s, e, side, mask, top, begin):
 
 
 @inline
-def noisy_first(s):
+def staged_generation(s):
     """0 where `generate_noisy` has to look at all moves."""
     return 0 if s.capture_run or s.jumpers or s.must_go else 1
 
@@ -126,7 +126,7 @@ def generate_noisy(s, top):
     """
     begin = top
     side = s.side
-    if not noisy_first(s):
+    if not staged_generation(s):
         end = generate(s, top)
         for i in range(begin, end):
             move = int(s.moves[i])

@@ -10,7 +10,7 @@ bind(
     TAFL,
     generate=adjudication.generate,
     generate_noisy=noisy.generate_noisy,
-    noisy_first=noisy.noisy_first,
+    staged_generation=noisy.staged_generation,
     is_legal=adjudication.is_legal,
     make=make.make,
     undo=make.undo,
