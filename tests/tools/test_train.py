@@ -1,4 +1,4 @@
-"""`hnefi train`: games, shards, what the net sees and learns, tests against the best, and that nothing is lost."""
+"""`hnefi train`: games, shards, tests against the best, and that nothing is lost."""
 
 from __future__ import annotations
 
@@ -10,46 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from random_games import positions
 
 from hnefi.engine import durable, games
-from hnefi.engine.evaluators import files, network
-from hnefi.engine.games import interface as verbs
+from hnefi.engine.evaluators import files
 from hnefi.engine.games.tafl.codes import PIECE
 from hnefi.engine.score import WON
 from hnefi.engine.squares import squares
-from hnefi.tools.common import calibration
 from hnefi.tools.common.live import Live
 from hnefi.tools.train import command, gate, inputs, learner, plots, run, shards
-from hnefi.tools.train.games import UNKNOWN, Series, play, row_type
+from hnefi.tools.train.games import UNKNOWN, Series, play
 
 SMALL = {"network": "nnue:32", "rounds": 2, "games": 12, "nodes": [20, 40], "epochs": 3, "gate_pairs": 2}
-
-
-def rows_of(name: str, number: int) -> Any:
-    """Positions of random games as rows, every one with another score and result."""
-    variant = games.find(name)
-    cells = np.array(list(squares(variant.files)))
-    rows = np.zeros(number, row_type(variant.files))
-    for i, position in enumerate(positions(variant, number)):
-        rows[i]["game"] = i // 4
-        rows[i]["side"] = int(position.side)
-        rows[i]["result"] = i % 3
-        rows[i]["score"] = 37 * i % 900 - 450
-        rows[i]["board"] = position.new_record()[0]["board"][cells] & PIECE
-    return rows
-
-
-def encoding_of(name: str, text: str = "nnue:32") -> inputs.Encoding:
-    return inputs.Encoding(network.parse(text), games.find(name))  # type: ignore[arg-type]
-
-
-def random_weights(encoding: inputs.Encoding) -> learner.Weights:
-    weights = learner.begin(encoding, "test")
-    draw = np.random.default_rng(4)
-    for name in ("own", "output_bias", "king"):
-        weights[name] = weights[name] + draw.normal(0, 0.1, weights[name].shape).astype(np.float32)
-    return weights
 
 
 # Games and shards
@@ -145,207 +116,6 @@ def test_shards_are_checked(tmp_path: Path, played: Any) -> None:
         shards.read(tmp_path, 7)
 
 
-# What the net sees
-
-
-@pytest.mark.parametrize(("name", "text"), [("brandubh", "nnue:32"), ("berserk", "nnue:32,rings=3")])
-def test_lessons_see_what_the_kernel_sees(name: str, text: str) -> None:
-    encoding, rows = encoding_of(name, text), rows_of(name, 40)
-    variant: Any = encoding.variant
-    arrays = learner.quantised(random_weights(encoding), encoding)
-    examples = encoding.examples(rows, np.zeros(len(rows)))
-    said = learner.whole_logits(arrays, examples, encoding)
-    evaluator = files.Evaluator(encoding.network, variant.name, variant.hash, variant.game, arrays)
-    params = files.record(evaluator, variant)[0]
-    for position, value in zip(positions(variant, 40), said, strict=True):
-        assert verbs.value(params, position.new_record()[0]) == value
-        assert encoding.network.naive(variant, arrays, position) == value
-    assert len(set(said.tolist())) > 10
-    real = learner.logits(random_weights(encoding), examples, encoding)
-    assert np.abs(real - said).max() < 0.2
-    assert np.abs(real - said).max() > 0
-
-
-def test_a_drawn_view_is_that_of_an_image() -> None:
-    encoding = encoding_of("brandubh")
-    size, free = 7, np.random.default_rng(3)
-    row = np.zeros(1, row_type(size))
-    # The king stands in the middle: all eight images bring him there.
-    board = row["board"][0].reshape(size, size)
-    board[3, 3], board[0, 2], board[5, 6] = 14, 1, 9
-    examples = encoding.examples(row, np.zeros(1))
-    images = set()
-    for turned in (board, board.T):
-        for flipped in (turned, turned[::-1], turned[:, ::-1], turned[::-1, ::-1]):
-            images.add(encoding.codes[flipped.ravel()].tobytes())
-    drawn = {encoding.turn(examples, free)[0][0].astype(np.int8).tobytes() for _ in range(200)}
-    assert drawn == images
-    # Off the axes only one view will do, and it is the net's own.
-    board[3, 3], board[4, 6] = 0, 14
-    examples = encoding.examples(row, np.zeros(1))
-    own = encoding.turn(examples)
-    for _ in range(20):
-        assert all(map(np.array_equal, encoding.turn(examples, free), own))
-
-
-def test_targets_blend_scores_and_results() -> None:
-    rows = np.zeros(4, row_type(7))
-    rows["score"] = [0, 174, 29_500, -29_500]
-    rows["result"] = [2, 1, 2, 0]
-    assert inputs.targets_of(rows, 1.0, (1.0, 0.0))[:2] == pytest.approx(
-        [0.5, 1 / (1 + np.exp(-1.0016))], abs=1e-3
-    )
-    assert inputs.targets_of(rows, 0.0, (1.0, 0.0))[:2] == pytest.approx([1.0, 0.5])
-    assert inputs.targets_of(rows, 0.5, (1.0, 0.0)).tolist()[2:] == [1.0, 0.0]
-    by_score = inputs.targets_of(rows, 1.0, (1.0, 0.0)).tolist()
-    rows["result"] = UNKNOWN
-    assert inputs.targets_of(rows, 0.3, (1.0, 0.0)).tolist() == by_score
-
-
-def test_rounds_have_scales_of_their_own() -> None:
-    """An evaluator that counts everything threefold, and 90 centipawns too much, teaches the same."""
-    draw = np.random.default_rng(2)
-    rows = np.zeros(20_000, row_type(7))
-    rows["score"] = draw.integers(-300, 300, len(rows))
-    rows["result"] = 2 * (draw.random(len(rows)) < 1 / (1 + np.exp(-rows["score"] / 174)))
-    rows["result"][::4] = UNKNOWN
-    rows["noisy"][::5] = 1
-    other = rows.copy()
-    other["score"] = 3 * rows["score"] + 90
-    first, second = (inputs.lessons_of(given, 0.7) for given in (rows, other))
-    assert len(first.rows) == len(second.rows) == 16_000
-    assert first.scale == pytest.approx((1.0, 0.0), abs=0.08)
-    assert second.scale[0] == pytest.approx(first.scale[0] / 3, rel=0.02)
-    assert np.abs(first.targets - second.targets).max() < 0.01
-    assert np.abs(first.search - second.search).max() < 0.05
-
-
-def test_positions_that_a_capture_will_change_are_left_out() -> None:
-    rows = np.zeros(3, row_type(7))
-    rows["noisy"] = [0, 1, 0]
-    rows["score"] = [0, 0, -29_500]
-    assert inputs.quiet(rows).tolist() == [True, False, True]
-
-
-def test_the_scale_of_scores_is_found() -> None:
-    draw = np.random.default_rng(1)
-    scores = draw.integers(-800, 800, 20_000)
-    chance = 1 / (1 + np.exp(-(0.6 * scores / calibration.LOGIT - 1.2)))
-    slope, level = calibration.scale_of(scores, (draw.random(20_000) < chance).astype(float))
-    assert slope == pytest.approx(0.6, abs=0.05)
-    assert level == pytest.approx(-1.2, abs=0.08)
-
-
-# Lessons
-
-
-def test_gradients_are_those_of_finite_differences() -> None:
-    encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 30)
-    examples = encoding.examples(rows, np.linspace(0, 1, 30))
-    weights = {name: array.astype(np.float64) for name, array in random_weights(encoding).items()}
-    turned = encoding.turn(examples)
-    targets = examples.targets.astype(np.float64)
-    _, slopes = learner.gradients(weights, turned, examples.heads, targets, encoding)
-    draw = np.random.default_rng(9)
-    step, checked = 1e-6, 0
-    for name, slope in slopes.items():
-        known = np.argwhere(slope != 0)
-        for at in map(tuple, draw.permutation(known)[:12]):
-            ends = []
-            for sign in (1, -1):
-                moved = {**weights, name: weights[name].copy()}
-                moved[name][at] += sign * step
-                ends.append(learner.gradients(moved, turned, examples.heads, targets, encoding)[0])
-            assert slope[at] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-3, abs=1e-8), name
-            checked += 1
-    assert checked > 40
-
-
-@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
-def test_torch_finds_the_same_gradients() -> None:
-    from hnefi.tools.train.on_torch import TorchLessons
-
-    encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 50)
-    examples = encoding.examples(rows, np.linspace(0, 1, 50))
-    weights = random_weights(encoding)
-    turned = encoding.turn(examples)
-    loss, slopes = learner.gradients(weights, turned, examples.heads, examples.targets, encoding)
-    lessons = TorchLessons(weights, weights, weights, encoding)
-    other_loss, others = lessons.gradients(turned, examples.heads, examples.targets)
-    assert loss == pytest.approx(float(other_loss), abs=1e-6)
-    for name, slope in slopes.items():
-        assert np.allclose(slope, others[name].cpu().numpy(), atol=1e-7), name
-
-
-@pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
-def test_torch_teaches_the_same() -> None:
-    """Two epochs: steps, moments and what is kept between epochs."""
-    from hnefi.tools.train.on_torch import TorchLessons
-
-    encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 300)
-    examples = encoding.examples(rows, np.linspace(0, 1, 300))
-    ours, theirs = (learner.Learner(encoding, "1 1", 2, by) for by in (learner.NumpyLessons, TorchLessons))
-    begun = {name: array.copy() for name, array in ours.weights.items()}
-    for _ in range(2):
-        assert list(ours.learn(examples)) == pytest.approx([*map(float, theirs.learn(examples))], abs=1e-5)
-    assert ours.steps == theirs.steps > 0
-    for name, array in ours.weights.items():
-        moved = np.abs(array - begun[name]).max()
-        assert moved > 1e-3
-        assert np.allclose(array, theirs.weights[name], atol=0.02 * moved), name
-        assert np.allclose(ours.squares[name], theirs.squares[name], rtol=1e-3, atol=1e-9), name
-
-
-def test_a_net_learns_what_can_be_known() -> None:
-    """Who has more men left, in positions of random games."""
-    encoding, rows = encoding_of("brandubh"), rows_of("brandubh", 600)
-    men = (rows["board"] == 1).sum(axis=1) - 2 * (rows["board"] == 9).sum(axis=1)
-    examples = encoding.examples(rows, (men > 0).astype(float))
-    taught = learner.Learner(encoding, "1 1", 60, learner.NumpyLessons)
-    before = calibration.loss(learner.logits(taught.weights, examples, encoding), examples.targets)
-    while taught.epoch < taught.epochs:
-        losses = list(taught.learn(examples))
-    after = calibration.loss(learner.logits(taught.weights, examples, encoding), examples.targets)
-    share = examples.targets.mean()
-    nothing = -(share * np.log(share) + (1 - share) * np.log(1 - share))
-    assert after < 0.75 * nothing < before
-    assert losses[0] == pytest.approx(after, rel=0.3)
-
-
-def test_lessons_continue_where_they_were_left(tmp_path: Path) -> None:
-    encoding = encoding_of("brandubh")
-    examples = encoding.examples(rows_of("brandubh", 60), np.linspace(0, 1, 60))
-    through = learner.Learner(encoding, "1 1", 3, learner.NumpyLessons)
-    for _ in range(3):
-        list(through.learn(examples))
-    first = learner.Learner(encoding, "1 1", 3, learner.NumpyLessons)
-    list(first.learn(examples))
-    first.save(tmp_path / "c.safetensors")
-    second = learner.Learner(encoding, "1 1", 3, learner.NumpyLessons)
-    second.load(tmp_path / "c.safetensors")
-    for _ in range(2):
-        list(second.learn(examples))
-    assert second.steps == through.steps == 3
-    for name, array in through.weights.items():
-        assert np.array_equal(array, second.weights[name]), name
-    with pytest.raises(learner.CheckpointError):
-        learner.Learner(encoding, "2 1", 3, learner.NumpyLessons).load(tmp_path / "c.safetensors")
-    data = bytearray((tmp_path / "c.safetensors").read_bytes())
-    data[-5] ^= 64
-    (tmp_path / "c.safetensors").write_bytes(data)
-    with pytest.raises(learner.CheckpointError):
-        second.load(tmp_path / "c.safetensors")
-
-
-def test_what_does_not_fit_is_cut_off() -> None:
-    encoding = encoding_of("mini-four")
-    weights = random_weights(encoding)
-    weights["output"][0, 0], weights["king"][0, 0] = 5.0, 1000.0
-    arrays = learner.quantised(weights, encoding)
-    assert arrays["output"][0, 0] == 127
-    assert arrays["king"][0, 0] == 32767
-
-
 # The test against the best
 
 
@@ -387,10 +157,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return met
 
 
-def trained(folder: Path, live: Live | None = None) -> run.Training:
+def trained(folder: Path, live: Live | None = None, games_of: int = 30) -> run.Training:
     variant: Any = games.find("mini-four")
     live = live or Live(io.StringIO(), plain=True)
-    training = run.Training(folder, variant, "mini-four", SMALL | {"games": 30}, live)
+    training = run.Training(folder, variant, "mini-four", SMALL | {"games": games_of}, live)
     training.go_on(run.Hands(), lambda: None)
     return training
 
@@ -534,6 +304,26 @@ def test_a_training_survives_every_crash(
     assert [name for name in whole if whole[name] != crashed[name]] == []
 
 
+@pytest.mark.slow
+def test_lessons_begin_with_another_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a step of its own, each round's net is that one, under the rules that it is trained for."""
+    monkeypatch.setattr(
+        gate, "play", lambda *_: gate.Verdict("H0", 0.0, 2, gate.Side(1, 0, 0), gate.Side(1, 0, 0))
+    )
+    monkeypatch.setattr(learner, "RATE", 0.0)
+    first = trained(tmp_path / "first", games_of=12)
+    mine = first.place(1) / run.NET
+    values = SMALL | {"games": 12, "init": str(mine), "seed": 2}
+    variant: Any = games.find("mini-six")
+    second = run.Training(tmp_path / "second", variant, "mini-six", values, Live(io.StringIO(), plain=True))
+    second.go_on(run.Hands(), lambda: None)
+    own = files.load(str(mine)).arrays
+    for number in (1, 2):
+        made = files.load(str(second.place(number) / run.NET), variant)
+        assert all(np.array_equal(made.arrays[name], array) for name, array in own.items())
+        assert made.document["trainer"]["init"] == run.NET
+
+
 @pytest.fixture
 def two_rounds(tmp_path: Path, quick: list[tuple[str, str]]) -> Path:  # noqa: ARG001 - for what it replaces
     trained(tmp_path / "t")
@@ -576,6 +366,16 @@ def test_a_folder_is_of_one_training(two_rounds: Path, capsys: pytest.CaptureFix
         (["brandubh", "--network", "mlp:5"], "--network mlp:5: expected nnue:UNITS"),
         (["brandubh", "--network", "nnue:40"], "expected a multiple of 32"),
         (["copenhagen", "--network", "nnue:256"], "at most 524288"),
+        (["tawlbwrdd", "--init", "nobody"], "--init nobody: expected net-copenhagen-2, "),
+        (["tawlbwrdd", "--init", "n.safetensors"], "--init: "),
+        (
+            ["tawlbwrdd", "--init", "net-sea-battle-9-1"],
+            "king: shape [81, 128]: expected [121, 128] for nnue:128 there",
+        ),
+        (
+            ["tawlbwrdd", "--init", "net-copenhagen-2", "--network", "nnue:64"],
+            "--network nnue:64: expected nnue:128, as --init has",
+        ),
         (["brandubh", "--teacher", "nobody"], "--teacher: evaluator 'nobody'"),
         (["brandubh", "--elo0", "20", "--elo1", "10"], "--elo0: expected less than --elo1"),
         (["brandubh", "--nodes", "10,x"], "--nodes"),

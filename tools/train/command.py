@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.engine.wording import shorten
 from hnefi.protocol.hosts.argument_types import number
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
 
@@ -22,6 +23,7 @@ EXAMPLES = (
     "copenhagen --out net --network nnue:128 --games 20000 --nodes 1000,3000 --backend loky",
     "--resume brandubh-net --rounds 6",
     "copenhagen --out second --seed 2 --teacher net/best.safetensors --also net --network nnue:128",
+    "tawlbwrdd --out tawlbwrdd-net --init net-copenhagen-2 --games 10000 --strays 3",
     "tablut-linnaeus --out from-zero --teacher zero --blend 0 --rounds 10",
     "--plots brandubh-net",
 )
@@ -80,6 +82,13 @@ def _parser() -> Any:
         )
 
     add("network", str, "NET", "architecture: nnue:UNITS, nnue:UNITS,rings=N")
+    add(
+        "init",
+        str,
+        "NET",
+        "a shipped network or a file, for these or other rules of the same board, whose weights lessons begin with "
+        "(default: random weights); its architecture is the default of --network",
+    )
     add("rounds", arguments.positive, "N", "rounds in all")
     add("games", arguments.positive, "N", "games per round")
     add("nodes", _numbers, "N,N", "nodes per move, drawn for each side of each game")
@@ -227,13 +236,29 @@ def _expect_fit(options: argparse.ArgumentParser, said: dict[str, Any], variant:
     from hnefi.engine import evaluators
     from hnefi.engine.evaluators import network
 
-    from .run import DEFAULTS
+    from .run import DEFAULTS, initial
 
+    init = None
+    if name := said.get("init"):
+        if evaluators.is_file(name):
+            said["init"] = name = str(Path(name).absolute())
+        elif name not in evaluators.NETWORKS:
+            options.error(
+                f"--init {shorten(name)}: expected {', '.join(evaluators.NETWORKS)}, or a file whose name ends in "
+                f"{evaluators.SUFFIX}"
+            )
+        try:
+            init = initial(name, variant).network
+        except ValueError as error:
+            options.error(f"--init: {error}")
+        said.setdefault("network", init.text)
     try:
         net = network.parse(said.get("network", DEFAULTS["network"]))
         if net.record_kind != "nnue":
             options.error(f"--network {net.text}: expected nnue:UNITS; `hnefi evolve` teaches other networks")
         net.record(variant, np.zeros(net.count(variant)))
+        if init and init.text != net.text:
+            options.error(f"--network {net.text}: expected {init.text}, as --init has")
     except ValueError as error:
         options.error(f"--network: {error}")
     teacher = said.get("teacher", DEFAULTS["teacher"])

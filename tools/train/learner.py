@@ -57,6 +57,20 @@ def begin(encoding: Encoding, seed: str) -> Weights:
     return weights
 
 
+def restored(arrays: Mapping[str, Any], encoding: Encoding) -> Weights:
+    """The real weights of a network in whole numbers: those that `quantised` turns into these arrays again."""
+    men = arrays["men"].reshape(encoding.buckets, -1, encoding.units).astype(np.float32)
+    men /= nnue.ACTIVATION_UNIT
+    shared = men.mean(axis=0)
+    return {
+        "king": arrays["king"].astype(np.float32) / nnue.ACTIVATION_UNIT,
+        "shared": shared,
+        "own": men - shared,
+        "output": arrays["output"].astype(np.float32) / nnue.OUTPUT_UNIT,
+        "output_bias": (arrays["output_bias"] / nnue.LOGIT).astype(np.float32),
+    }
+
+
 def parts(boards: Any, buckets: Any, encoding: Encoding) -> Iterator[tuple[int, Any, Any]]:
     """Bucket by bucket: which positions have the king there, and their inputs, 0 or 1 for each kind and square."""
     for bucket in np.unique(buckets):
@@ -159,13 +173,20 @@ class NumpyLessons:
 
 
 class Learner:
-    """A training: weights, the moments of Adam, and how many epochs are done. It follows from its seed and its
-    examples alone, wherever it was interrupted between epochs."""
+    """A training: weights, the moments of Adam, and how many epochs are done. It follows from its seed, its first
+    weights (random unless `init` gives them) and its examples alone, wherever it was interrupted between epochs."""
 
-    def __init__(self, encoding: Encoding, seed: str, epochs: int, lessons: type[Lessons]) -> None:
+    def __init__(
+        self,
+        encoding: Encoding,
+        seed: str,
+        epochs: int,
+        lessons: type[Lessons],
+        init: Weights | None = None,
+    ) -> None:
         self.encoding, self.seed, self.epochs = encoding, seed, epochs
         self._lessons = lessons
-        self.weights = begin(encoding, seed)
+        self.weights = begin(encoding, seed) if init is None else init
         self.means = {name: np.zeros_like(array) for name, array in self.weights.items()}
         self.squares = {name: np.zeros_like(array) for name, array in self.weights.items()}
         self.epoch = 0

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hnefi.engine import durable
-from hnefi.engine.evaluators import files
+from hnefi.engine.evaluators import NETWORKS, files
 from hnefi.engine.evaluators import network as networks
 from hnefi.engine.toml_text import read_toml
 from hnefi.engine.wording import shorten
@@ -40,7 +40,7 @@ from ..common.calibration import LOGIT, expected, loss, scale_of
 from ..common.live import Live, Pace
 from . import gate, inputs, shards
 from .games import UNKNOWN, Series, play
-from .learner import Learner, NumpyLessons, logits, quantised, whole_logits
+from .learner import Learner, NumpyLessons, logits, quantised, restored, whole_logits
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
@@ -57,6 +57,7 @@ EVALUATED = 4000
 
 DEFAULTS: Mapping[str, Any] = {
     "network": "nnue:64",
+    "init": "",
     "rounds": 3,
     "games": 5000,
     "nodes": [500, 1000, 2000],
@@ -300,7 +301,9 @@ class Training:
             from .on_torch import TorchLessons
 
             by = TorchLessons
-        learner = Learner(self.encoding, f"{self.values['seed']} {number}", epochs, by)
+        init = self.values["init"]
+        first = restored(initial(init, self.variant).arrays, self.encoding) if init else None
+        learner = Learner(self.encoding, f"{self.values['seed']} {number}", epochs, by, first)
         path = folder / CHECKPOINT
         if path.exists():
             try:
@@ -387,6 +390,7 @@ class Training:
                 "name": "train",
                 **{name: value for name, value in self.values.items() if name in DEFAULTS},
                 # Names, not places: the file may be shared.
+                "init": Path(self.values["init"]).name,
                 "teacher": Path(self.values["teacher"]).name,
                 "also": [Path(folder).name for folder in self.values["also"]],
             },
@@ -405,6 +409,12 @@ class Training:
             files.save(path, evaluator)
         except files.EvaluatorError as error:
             raise TrainError(str(error)) from None
+
+
+def initial(name: str, variant: Variant) -> files.Evaluator:
+    """The network `name`, shipped or in a file, for these or other rules of the variant's board; EvaluatorError for
+    anything else."""
+    return files.load(NETWORKS.get(name, name), variant, any_rules=True)
 
 
 def position_of(row: Any, variant: Variant) -> Any:
@@ -457,6 +467,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise TrainError(f"{path}: {error.strerror}: expected the folder of a training") from None
     except ValueError as error:
         raise TrainError(f"{path}: {error}: expected the configuration of a training") from None
+    # Trainings that were begun before there was such an option.
+    config.setdefault("init", "")
     kinds = {"format": int, "variant": str, "rules_hash": str}
     kinds |= {name: type(value) for name, value in DEFAULTS.items()}
     if "algorithm" in config:
