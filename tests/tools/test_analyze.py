@@ -23,7 +23,8 @@ from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
 from hnefi.gui_adapter.terminal import saving
 from hnefi.tools import convert
-from hnefi.tools.analyze import analyser, chart, command
+from hnefi.tools.analyze import analyser, chart, command, recorded
+from hnefi.tools.common.svg_chart import ChartError
 
 pytestmark = pytest.mark.process
 
@@ -500,10 +501,10 @@ def test_a_chart_that_cannot_be_written_costs_nothing_else(
     analyze: Analyze, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise chart.ChartError("x.svg: No space left on device")
+        raise ChartError("x.svg: No space left on device")
 
     Path("game.tafl").write_text(SHORT)
-    monkeypatch.setattr(chart, "expect_drawable", lambda _: None)
+    monkeypatch.setattr(recorded, "expect_drawable", lambda _: None)
     monkeypatch.setattr(chart, "draw", fail)
     words = ("game.tafl", "--engine", parrot(PARROT), "--quiet", "-o", "out.tafl", "--chart", "x.svg")
     status, out, err = analyze(*words)
@@ -517,7 +518,7 @@ def test_a_chart_of_what_is_not_known_has_gaps(analyze: Analyze) -> None:
     words = ("game.tafl", "--engine", parrot(PARROT, "exit", "at=1"), "--quiet", "--chart", "gaps.svg")
     assert analyze(*words)[0] == 3
     assert Path("gaps.svg").read_text().count('stroke="#b8b2c0"') > 20, "the hatching"
-    with pytest.raises(chart.ChartError, match=r"no/x\.svg: No such file"):
+    with pytest.raises(ChartError, match=r"no/x\.svg: No such file"):
         chart_into(Path("no/x.svg"))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,7 +14,14 @@ from hnefi.engine import evaluators, games
 from hnefi.engine.squares import move_name
 from hnefi.tools.common.calibration import expected
 from hnefi.tools.common.calibration import loss as logistic
-from hnefi.tools.evaluator import loss
+from hnefi.tools.evaluator import loss, loss_chart
+
+
+class Moment(NamedTuple):
+    """What rows ask of a position."""
+
+    ply: int
+    side: int
 
 
 def recorded(folder: Path, number: int) -> Path:
@@ -56,16 +64,85 @@ def test_who_knows_more_has_less_loss(
     monkeypatch.setattr(loss, "values", values)
     path = recorded(tmp_path, 40)
     assert loss.main([str(path), "zero", "default", "--variant", "brandubh"]) == 0
-    head, _, *lines = capsys.readouterr().out.splitlines()
+    head, _, *lines = filter(None, capsys.readouterr().out.splitlines())
     assert head.startswith(f"{path}: 40 finished games of brandubh, ")
-    found = {line.split()[0]: line.split() for line in lines}
-    nothing, zero, default = (float(found[name][-7]) for name in ("(nothing", "zero", "default"))
+    found = {line.split()[0]: line.removeprefix("(nothing known)").split() for line in lines[:3]}
+    nothing, zero, default = float(found["(nothing"][0]), float(found["zero"][1]), float(found["default"][1])
     assert default < nothing - 0.05
     # The share of one half is not that of all.
     assert nothing <= zero < nothing + 0.05
-    whole = loss.positions(str(path), games.find("brandubh"))  # type: ignore[arg-type]
-    assert len(whole) == 40
-    assert all(walked[0].ply == loss.SKIPPED for _, _, walked in whole)
+    assert lines[3].startswith("more than zero")
+    difference, error = float(lines[4].split()[1]), float(lines[4].split()[3])
+    assert difference == pytest.approx(default - zero, abs=2e-4)
+    # From game to game the two differ more evenly than either of them.
+    assert 0 < error < float(found["default"][2]) + float(found["zero"][2])
+
+
+def sample_of_three() -> loss.Sample:
+    """Three games, of three, one and two positions."""
+    asked: Any = [Moment(ply=20 if i < 4 else 21, side=i % 2) for i in range(6)]
+    return loss.Sample(asked, np.array([0, 0, 0, 1, 2, 2]), np.array([1.0, 1, 1, 0, 1, 1]))
+
+
+def test_a_game_is_one_observation() -> None:
+    sample, each = sample_of_three(), np.array([1.0, 1, 1, 3, 2, 2])
+    assert loss.mean(sample, each) == pytest.approx((2, 1 / 3**0.5))
+    # Positions 0 and 2 of the first game and 4 of the third: their mean is 4/3, and the games' sums lie 2/3 off it.
+    assert loss.mean(sample, each, sample.sides == 0) == pytest.approx(
+        (4 / 3, (2 * 2 * (2 / 3) ** 2) ** 0.5 / 3)
+    )
+    assert np.isnan(loss.mean(sample, each, np.array([True, True, False, False, False, False]))).all()
+
+
+def test_a_difference_is_that_of_the_same_positions() -> None:
+    """An evaluator that loses 0.1 more on each position is 0.1 worse, without error."""
+    sample = sample_of_three()
+    first = np.array([0.3, 0.3, 0.3, 0.5, -0.2, -0.2])
+    worse = -np.log(np.exp(loss.losses(sample, first) + 0.1) - 1) * np.where(sample.results, 1, -1)
+    head, row = loss.differences(sample, {"a": first, "b": worse})
+    assert head[:2] == ("more than a", "loss")
+    assert row == ("b", *["+0.1000 ± 0.0000"] * 4, "-", "-")
+    cells = dict(zip(*[list(loss.rows(sample, {"a": first, "b": worse}))[i] for i in (0, 3)], strict=True))
+    assert cells["ply 20 (4)"] == f"{logistic(worse[:4], sample.results[:4]):.4f}"
+    assert cells["ply 40 (0)"] == "-"
+
+
+def test_a_calibrated_evaluator_lies_on_the_diagonal() -> None:
+    draw = np.random.default_rng(4)
+    truth = draw.random(4000)
+    results = (draw.random(4000) < truth).astype(float)
+    alone = list(loss_chart.calibrated(truth, results, np.arange(4000)))
+    assert len(alone) == loss_chart.BINS
+    outside = [each for each in alone if not each.interval[0] <= each.expected <= each.interval[1]]
+    assert len(outside) <= 2
+    # Nine positions of each game: the same shares, and intervals that know of no more games than there are.
+    nine = list(
+        loss_chart.calibrated(np.repeat(truth, 9), np.repeat(results, 9), np.repeat(np.arange(4000), 9))
+    )
+    assert [each.interval for each in nine] == [pytest.approx(each.interval) for each in alone]
+    assert [each[:2] for each in nine] == [pytest.approx(each[:2]) for each in alone]
+    # Too few games in each bin, however many positions.
+    assert not list(
+        loss_chart.calibrated(
+            np.repeat(truth[:20], 99), np.repeat(results[:20], 99), np.repeat(np.arange(20), 99)
+        )
+    )
+
+
+def test_a_chart_shows_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = recorded(tmp_path, 60)
+    chart = tmp_path / "c.svg"
+    words = [str(path), "zero", "default", "--variant", "brandubh", "--chart"]
+    assert loss.main([*words, str(chart)]) == 0
+    said = {part.strip() for part in ElementTree.parse(chart).getroot().itertext()}
+    assert {"zero", "default", "expected, per cent (attackers to move)", "happened, per cent"} <= said
+    assert any("brandubh, 60 games of games.csv" in part for part in said)
+    capsys.readouterr()
+    for bad, reason in (("c.gif", "expected a file ending in .svg or .png"), ("no/c.svg", "No such file")):
+        with pytest.raises(SystemExit) as end:
+            loss.main([*words, str(tmp_path / bad)])
+        assert end.value.code == 2
+        assert reason in capsys.readouterr().err
 
 
 def test_values_are_for_the_attackers() -> None:

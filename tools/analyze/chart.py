@@ -10,14 +10,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from hnefi.engine import durable
 from hnefi.protocol.hosts.assessment.values import MoveAssessment, TurningPoint, Verdict, called
 
-from ..common import svg_chart
-from ..common.svg_chart import Curve, Panel, Scale, Sheet, Word, box, width_of
+from ..common.svg_chart import Curve, Panel, Scale, Sheet, Word, box, expect_drawable, width_of
 from .values import Analysed, end_text
 
-FORMATS: Final = (".svg", ".png")
 ROWS: Final = 3
 """Rows of notes above each other."""
 NOTE: Final = 11
@@ -35,30 +32,11 @@ STYLES: Final[dict[str, tuple[str, str, float]]] = {
 """Form, colour and size of each kind of mark."""
 
 
-class ChartError(ValueError):
-    """A picture cannot be drawn or written; the text is a sentence for people."""
-
-
-def expect_drawable(path: Path) -> None:
-    """ChartError unless the file's ending is `.svg` or, with matplotlib installed, `.png`."""
-    if path.suffix.lower() not in FORMATS:
-        raise ChartError(f"{path}: expected a file ending in {' or '.join(FORMATS)}")
-    if path.suffix.lower() == ".png":
-        try:
-            svg_chart.expect_png()
-        except ImportError as error:
-            raise ChartError(f"{path}: {error}") from None
-
-
 def draw(game: Analysed, path: Path, engine: str, limits: str) -> None:
     """Draw the chart into a file, whole or not at all; the same analysis gives the same file. ChartError."""
     expect_drawable(path)
     sheet, height = picture(game, engine, limits)
-    data = sheet.png(height) if path.suffix.lower() == ".png" else sheet.svg(height).encode()
-    try:
-        durable.put(path, data)
-    except OSError as error:
-        raise ChartError(f"{path}: {error.strerror or error}: expected a file that can be written") from None
+    sheet.write(path, height)
 
 
 def picture(game: Analysed, engine: str, limits: str) -> tuple[Sheet, float]:

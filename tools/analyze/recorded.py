@@ -25,6 +25,7 @@ from hnefi.protocol.hosts.text_table import encodable, safe
 
 from ..arena.store import write_file
 from ..common.arguments import find_variant
+from ..common.svg_chart import ChartError, expect_drawable
 from . import chart, report
 from .analyser import Analyser, Refused, Source, failed, until_interrupted
 from .annotate import annotated
@@ -33,7 +34,7 @@ from .run import GaveUp, Watch, Work
 from .store import Progress, StoreError, beside, digest
 from .values import Analysed
 
-PROBLEM = (RecordError, StoreError, chart.ChartError)
+PROBLEM = (RecordError, StoreError, ChartError)
 
 
 def analyse_games(
@@ -63,8 +64,8 @@ def _check_outputs(options: argparse.ArgumentParser, arguments: argparse.Namespa
     """Fail before the analysis begins if its output could not be written."""
     if arguments.chart:
         try:
-            chart.expect_drawable(Path(arguments.chart))
-        except chart.ChartError as error:
+            expect_drawable(Path(arguments.chart))
+        except ChartError as error:
             options.error(f"--chart {error}")
     for name in filter(None, (arguments.output, arguments.chart)):
         if not Path(name).absolute().parent.is_dir():

@@ -114,8 +114,9 @@ def check_counts(counts: Sequence[float]) -> None:
         raise ValueError(f"counts {shorten(list(counts))}: expected three or five numbers from 0 to {MOST:,}")
 
 
-def wilson(successes: float, n: int, z: float = Z) -> tuple[float, float] | None:
-    """Wilson's interval of a proportion, `successes` (half ones allowed) out of `n`; None for n = 0."""
+def wilson(successes: float, n: float, z: float = Z) -> tuple[float, float] | None:
+    """Wilson's interval of a proportion, `successes` (half ones allowed) out of `n`, which may be an effective number;
+    None for n = 0."""
     if n == 0:
         return None
     p = successes / n

@@ -21,6 +21,7 @@ from xml.sax.saxutils import escape
 from hnefi.engine import durable
 
 INK, SOFT, RULE, PAPER = "#24222a", "#66616e", "#dcd8e0", "#ffffff"
+FORMATS: Final = (".svg", ".png")
 COLOURS: Final = ("#0a64a4", "#c8500a", "#0b7a58", "#8a3a8f", "#9a6c00", "#3b3b44", "#b02035", "#2d7f93")
 """Colours of curves: distinguishable for colour-blind readers, and dark enough on white."""
 SHAPES: Final = ("circle", "square", "triangle", "diamond", "down", "cross", "plus", "star")
@@ -35,6 +36,11 @@ NO_PNG: Final = (
 )
 
 Point = tuple[float, float]
+
+
+class ChartError(ValueError):
+    """A picture cannot be drawn or written; the text is a sentence for people."""
+
 
 _WIDTHS: Final = {
     **dict.fromkeys("ijlI.,:;'|/ ·", 0.34),
@@ -319,6 +325,16 @@ class Sheet:
         durable.put(path.with_suffix(".png"), self.png(height))
         return [path, path.with_suffix(".png")]
 
+    def write(self, path: Path, height: float) -> None:
+        """Write the picture to a file that is `expect_drawable`, whole or not at all; ChartError."""
+        data = self.png(height) if path.suffix.lower() == ".png" else self.svg(height).encode()
+        try:
+            durable.put(path, data)
+        except OSError as error:
+            raise ChartError(
+                f"{path}: {error.strerror or error}: expected a file that can be written"
+            ) from None
+
     def png(self, height: float) -> bytes:
         """The same picture as PNG, drawn by matplotlib; ImportError without it."""
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -373,6 +389,17 @@ def expect_png() -> None:
         import matplotlib  # noqa: F401, ICN001
     except ImportError:
         raise ImportError(NO_PNG) from None
+
+
+def expect_drawable(path: Path) -> None:
+    """ChartError unless the file's ending is `.svg` or, with matplotlib installed, `.png`."""
+    if path.suffix.lower() not in FORMATS:
+        raise ChartError(f"{path}: expected a file ending in {' or '.join(FORMATS)}")
+    if path.suffix.lower() == ".png":
+        try:
+            expect_png()
+        except ImportError as error:
+            raise ChartError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
