@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
@@ -129,14 +129,23 @@ def test_a_calibrated_evaluator_lies_on_the_diagonal() -> None:
     )
 
 
-def test_a_chart_shows_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_chart_shows_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+    real = loss_chart.calibrated
+    monkeypatch.setattr(loss_chart, "calibrated", lambda *given: asked.append(len(given[0])) or real(*given))
     path = recorded(tmp_path, 60)
     chart = tmp_path / "c.svg"
     words = [str(path), "zero", "default", "--variant", "brandubh", "--chart"]
     assert loss.main([*words, str(chart)]) == 0
-    said = {part.strip() for part in ElementTree.parse(chart).getroot().itertext()}
+    said = {part.strip() for part in ET.parse(chart).getroot().itertext()}
     assert {"zero", "default", "expected, per cent (attackers to move)", "happened, per cent"} <= said
     assert any("brandubh, 60 games of games.csv" in part for part in said)
+    sides = loss.sample_of(loss.positions(str(path), games.find("brandubh"))).sides  # type: ignore[arg-type]
+    attackers, defenders = np.bincount(sides).tolist()
+    assert asked == [attackers, attackers, defenders, defenders]
+    assert attackers != defenders
     capsys.readouterr()
     for bad, reason in (("c.gif", "expected a file ending in .svg or .png"), ("no/c.svg", "No such file")):
         with pytest.raises(SystemExit) as end:
