@@ -55,10 +55,7 @@ def draw(path: Path, sample: Sample, logits: Mapping[str, Any], what: str) -> No
         2 * (LEFT + FIELD) + 3 * MARGIN,
         (
             f"{what}: what was expected, what happened",
-            (
-                "The attackers' score by what an evaluator expected without any search. Bars are 95 % intervals that count "
-                "games, not positions."
-            ),
+            "The attackers' score by what an evaluator expected without any search; 95 % intervals count games",
         ),
     )
     looks = [curve_of(Path(name).name, number) for number, name in enumerate(logits)]
