@@ -58,6 +58,25 @@ def test_a_row_says_what_the_game_was(played: Any) -> None:
             assert np.array_equal(position.new_record()[0]["board"][cells] & PIECE, row["board"])
 
 
+def test_games_begin_with_openings_of_a_file() -> None:
+    variant: Any = games.find("brandubh")
+    start = games.initial(variant)
+    late = ["3t3/7/2T1t2/t2K2t/7/3T3/3t3 a 0 9", "3t3/7/2T1t2/t2K2t/7/7/3t3 d 0 12"]
+    series = Series(variant, "default", b"", (20, 60), 0, "1 round 1", openings=tuple(late))
+    rows = np.load(io.BytesIO(play(series, 0, 24)), allow_pickle=False)
+    cells = np.array(list(squares(7)))
+    boards = [games.from_fen(variant, fen).new_record()[0]["board"][cells] & PIECE for fen in late]
+    begun = [rows[rows["game"] == number][0] for number in sorted(set(rows["game"].tolist()))]
+    assert len(begun) > 12
+    # No ply, or one to three random ones, each of which moves one man and may capture.
+    apart = [min(np.count_nonzero(row["board"] != board) for board in boards) for row in begun]
+    assert min(apart) == 0 < max(apart) <= 9
+    first = start.new_record()[0]["board"][cells] & PIECE
+    assert all(np.count_nonzero(row["board"]) < np.count_nonzero(first) - 3 for row in begun)
+    assert {tuple(row["board"]) for row in begun} & {tuple(board) for board in boards}
+    assert len({min((0, 1), key=lambda i: np.count_nonzero(row["board"] != boards[i])) for row in begun}) == 2
+
+
 def test_strays_are_a_few_random_moves_from_the_game(played: Any) -> None:
     variant: Any = games.find("brandubh")
     strays = played[played["result"] == UNKNOWN]
@@ -322,6 +341,64 @@ def test_lessons_begin_with_another_net(tmp_path: Path, monkeypatch: pytest.Monk
         made = files.load(str(second.place(number) / run.NET), variant)
         assert all(np.array_equal(made.arrays[name], array) for name, array in own.items())
         assert made.document["trainer"]["init"] == run.NET
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_openings_are_kept_with_the_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file that they come from may change, or go."""
+    file, folder = tmp_path / "late.txt", tmp_path / "t"
+    file.write_text("# two\n2t2/5/1TK1t/5/2t2 a\nstartpos\n")
+    line = [
+        "mini-four",
+        "--network=nnue:32",
+        "--rounds=1",
+        "--games=20",
+        "--nodes=20,40",
+        "--epochs=2",
+        "--plain",
+    ]
+    assert command.main([*line, "--openings-file", str(file), "--out", str(folder)]) == 0
+    kept = (folder / run.OPENINGS).read_text().splitlines()
+    assert [fen.split()[0] for fen in kept] == [
+        "2t2/5/1TK1t/5/2t2",
+        games.initial(games.find("mini-four")).fen().split()[0],
+    ]
+    made = files.load(str(folder / "round-001" / run.NET), games.find("mini-four"))
+    assert made.document["trainer"]["openings_file"] == "late.txt"
+    file.unlink()
+    assert command.main(["--resume", str(folder), "--rounds=2", "--plain"]) == 0
+    assert len(run.read_log(folder)) == 2
+    assert command.main([*line, "--out", str(folder)]) == 2
+    assert "openings_file was" in capsys.readouterr().err
+    # A training of hnefi 0.2.0 knew neither option.
+    (tmp_path / "old").mkdir()
+    text = (folder / run.CONFIG).read_text().splitlines()
+    old = [each for each in text if not each.startswith(run.NEWER)]
+    assert len(old) == len(text) - len(run.NEWER)
+    (tmp_path / "old" / run.CONFIG).write_text("\n".join(old))
+    assert [run.read_config(tmp_path / "old")[name] for name in run.NEWER] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "o.txt: No such file"),
+        ("# nothing\n", "o.txt: no openings: expected a FEN or moves in each line"),
+        ("startpos\nb9b8\n", "o.txt:2: "),
+        ("7/7/7/7/7/7/K6 a\n", "o.txt:1: "),
+        ("startpos moves d6c6 d4\n", "o.txt:1: "),
+    ],
+)
+def test_openings_that_cannot_be_played_are_refused(
+    text: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "o.txt"
+    if text is not None:
+        file.write_text(text)
+    assert command.main(["brandubh", "--openings-file", str(file), "--out", str(tmp_path / "t")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "t").exists()
 
 
 @pytest.fixture

@@ -91,6 +91,12 @@ def _parser() -> Any:
     )
     add("rounds", arguments.positive, "N", "rounds in all")
     add("games", arguments.positive, "N", "games per round")
+    add(
+        "openings_file",
+        str,
+        "FILE",
+        "positions that games begin with, as for the arena: one FEN or move list a line (default: random openings)",
+    )
     add("nodes", _numbers, "N,N", "nodes per move, drawn for each side of each game")
     add("strays", arguments.natural, "N", "positions off the games that are searched for each of theirs")
     add("teacher", str, "E", "the evaluator of the first round, a name or a file; `zero` begins from nothing")
@@ -161,7 +167,7 @@ def _train(options: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         variant = arguments.find_tafl_variant(options, given.variant, given.path)
         word = _word(options, given, variant)
         folder = Path(given.out or f"train-{variant.name}")
-    _expect_fit(options, said, variant)
+    _expect_fit(options, said, variant, folder)
     live = Live(sys.stdout, plain=given.plain)
     training: Training | None = None
 
@@ -229,14 +235,16 @@ def _word(options: argparse.ArgumentParser, given: argparse.Namespace, variant: 
     return variant.name
 
 
-def _expect_fit(options: argparse.ArgumentParser, said: dict[str, Any], variant: Variant) -> None:
-    """An error for a network or a teacher that cannot be used for the variant, before anything is played."""
+def _expect_fit(
+    options: argparse.ArgumentParser, said: dict[str, Any], variant: Variant, folder: Path
+) -> None:
+    """An error for a network, a teacher or openings that cannot be used for the variant, before anything is played."""
     import numpy as np
 
     from hnefi.engine import evaluators
     from hnefi.engine.evaluators import network
 
-    from .run import DEFAULTS, initial
+    from .run import DEFAULTS, OPENINGS, initial, openings
 
     init = None
     if name := said.get("init"):
@@ -266,6 +274,10 @@ def _expect_fit(options: argparse.ArgumentParser, said: dict[str, Any], variant:
         said["teacher"] = teacher = str(Path(teacher).absolute())
     if reason := evaluators.misfit(teacher, variant):
         options.error(f"--teacher: {reason}")
+    if file := said.get("openings_file"):
+        said["openings_file"] = str(Path(file).absolute())
+        if not (folder / OPENINGS).exists():
+            openings(file, variant)
     if "also" in said:
         said["also"] = [str(Path(folder).absolute()) for folder in said["also"]]
     if said.get("elo0", DEFAULTS["elo0"]) >= said.get("elo1", DEFAULTS["elo1"]):

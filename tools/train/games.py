@@ -5,9 +5,10 @@ two that predicted the results of Copenhagen better than their teacher lost all 
 it. So from positions of the games a few random moves are made, too, and what is found there is searched: these strays
 have a score but no result.
 
-A game begins with some random moves. Each side then thinks with a number of nodes of its own, drawn for the game, so
-that both sides win some, and now and then a move is random. A game ends as the rules say, or as soon as a search has
-proved who wins, or a table of solved positions has said so; after `MOST_PLIES` it is a draw.
+A game begins with some random moves, or with an opening of a file and fewer of them. Each side then thinks with a
+number of nodes of its own, drawn for the game, so that both sides win some, and now and then a move is random. A game
+ends as the rules say, or as soon as a search has proved who wins, or a table of solved positions has said so; after
+`MOST_PLIES` it is a draw.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ RANDOM_GAMES, RANDOM_MOVES = 3, 25
 OPENING_PLIES = (4, 10)
 LEVEL = 700
 """An opening that the first search values higher, for either side, is not played: it teaches little."""
+FILE_PLIES = (0, 3)
+"""Random plies after an opening from a file, which may be as uneven as its author likes."""
 STRAY_PLIES = (1, 3)
 UNKNOWN = -1
 """The result of a stray."""
@@ -50,7 +53,8 @@ class Series:
     """What decides the games of a round: they follow from it and from their numbers alone.
 
     `evaluator` is a name or the path of a file, of which `file` is the content; `strays` of these are searched for each
-    position of the games; `tables` names solved positions, as the option TablePath does.
+    position of the games; `tables` names solved positions, as the option TablePath does; `openings` are positions to
+    begin with, as FENs, none for the variant's own start.
     """
 
     variant: Variant
@@ -60,6 +64,7 @@ class Series:
     strays: int
     seed: str
     tables: str = ""
+    openings: tuple[str, ...] = ()
 
 
 def row_type(size: int) -> Any:
@@ -117,13 +122,17 @@ def _game(series: Series, searcher: Searcher, number: int) -> list[Any]:
     # Each game has its own random stream, so that an interrupted round continues identically.
     draw = random.Random(f"train {series.variant.hash} {series.seed} {number}")
     start: Position = games.initial(series.variant)
+    plies, level = OPENING_PLIES, LEVEL
+    if series.openings:
+        start = games.from_fen(series.variant, draw.choice(series.openings))
+        plies, level = FILE_PLIES, MATE // 2 - 1
     budgets = (draw.choice(series.nodes), draw.choice(series.nodes))
     careless = draw.randrange(RANDOM_GAMES) == 0
     think = partial(_think, searcher)
     for _ in range(TRIES):
         searcher.clear()
-        position = _wandered(start, draw, OPENING_PLIES)
-        if position is not None and abs(think(position, budgets[position.side])[1]) <= LEVEL:
+        position = _wandered(start, draw, plies)
+        if position is not None and abs(think(position, budgets[position.side])[1]) <= level:
             break
     else:
         return []

@@ -2,6 +2,7 @@
 
     config.toml                 all that the results follow from
     log.jsonl                   one line for each finished round
+    openings.txt                positions that games begin with, if a file gave some
     best.safetensors            the strongest net so far, once one has passed its test
     losses.svg, strength.svg    how it went
     round-001/
@@ -48,16 +49,19 @@ if TYPE_CHECKING:
     from .inputs import Examples
     from .learner import Lessons
 
-CONFIG, LOG, BEST = "config.toml", "log.jsonl", "best.safetensors"
+CONFIG, LOG, BEST, OPENINGS = "config.toml", "log.jsonl", "best.safetensors", "openings.txt"
 EPOCHS, CHECKPOINT, NET, GATE = "epochs.jsonl", "checkpoint.safetensors", "net.safetensors", "gate"
 FORMAT = 2
 SHARD_GAMES = 50
+FILE_CUT = 8
+"""Plies that are taken from each recorded game, where those are the openings."""
 EVALUATED = 4000
 """Held-out positions that the first evaluator is asked about, too."""
 
 DEFAULTS: Mapping[str, Any] = {
     "network": "nnue:64",
     "init": "",
+    "openings_file": "",
     "rounds": 3,
     "games": 5000,
     "nodes": [500, 1000, 2000],
@@ -75,6 +79,8 @@ DEFAULTS: Mapping[str, Any] = {
     "seed": 1,
 }
 """What a training follows from, besides the variant."""
+NEWER = ("init", "openings_file")
+"""Options that trainings begun with hnefi 0.2.0 do not name."""
 GROWS = ("rounds",)
 """Options that may be larger when a training is continued."""
 
@@ -136,6 +142,7 @@ class Training:
                 ]
                 if unlike:
                     raise TrainError(f"{folder}: the folder of another training: {'; '.join(unlike)}")
+            self._openings = self._kept_openings(config["openings_file"])
             durable.put(path, config_text(config).encode())
         except OSError as error:
             raise TrainError(f"{folder}: {error.strerror or error}: expected a folder to write to") from None
@@ -143,6 +150,15 @@ class Training:
         self.network = networks.parse(config["network"])
         self.encoding = inputs.Encoding(self.network, variant)
         self.log = read_log(folder)
+
+    def _kept_openings(self, file: str) -> tuple[str, ...]:
+        """The positions of an openings file as they were when the training began, as FENs."""
+        if not file:
+            return ()
+        path = self.folder / OPENINGS
+        if not path.exists():
+            durable.put(path, "".join(f"{fen}\n" for fen in openings(file, self.variant)).encode())
+        return tuple(path.read_text("utf-8").splitlines())
 
     def _rounds_of(self, other: Path) -> list[Path]:
         """The rounds of another training, whose games are learned from as well."""
@@ -222,6 +238,7 @@ class Training:
             int(self.values["strays"]),
             f"{self.values['seed']} round {number}",
             self.values["tables"],
+            self._openings,
         )
         known = shards.listed(folder)
         total = int(self.values["games"])
@@ -392,6 +409,7 @@ class Training:
                 # Names, not places: the file may be shared.
                 "init": Path(self.values["init"]).name,
                 "teacher": Path(self.values["teacher"]).name,
+                "openings_file": Path(self.values["openings_file"]).name,
                 "also": [Path(folder).name for folder in self.values["also"]],
             },
             "seed": int(self.values["seed"]),
@@ -415,6 +433,28 @@ def initial(name: str, variant: Variant) -> files.Evaluator:
     """The network `name`, shipped or in a file, for these or other rules of the variant's board; EvaluatorError for
     anything else."""
     return files.load(NETWORKS.get(name, name), variant, any_rules=True)
+
+
+def openings(file: str, variant: Variant) -> list[str]:
+    """The positions of an openings file, as the arena reads it, as FENs; TrainError for what cannot be played."""
+    from ..arena.openings import read_file
+    from ..arena.options import ConfigError
+
+    found = []
+    try:
+        for where, opening in read_file(Path(file), variant, FILE_CUT):
+            try:
+                position = opening.position(variant)
+            except ValueError as error:
+                raise TrainError(f"{where}: {error}") from None
+            if position.outcome is not None or not position.legal_moves():
+                raise TrainError(f"{where}: the game is over: expected a position to play on")
+            found.append(position.fen())
+    except ConfigError as error:
+        raise TrainError(str(error)) from None
+    if not found:
+        raise TrainError(f"{file}: no openings: expected a FEN or moves in each line")
+    return found
 
 
 def position_of(row: Any, variant: Variant) -> Any:
@@ -467,8 +507,8 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise TrainError(f"{path}: {error.strerror}: expected the folder of a training") from None
     except ValueError as error:
         raise TrainError(f"{path}: {error}: expected the configuration of a training") from None
-    # Trainings that were begun before there was such an option.
-    config.setdefault("init", "")
+    for name in NEWER:
+        config.setdefault(name, DEFAULTS[name])
     kinds = {"format": int, "variant": str, "rules_hash": str}
     kinds |= {name: type(value) for name, value in DEFAULTS.items()}
     if "algorithm" in config:
