@@ -102,7 +102,7 @@ def main(argv: list[str]) -> int:
         "evaluator loss",
         "Measures how well evaluators predict the results of recorded games, by the mean logistic loss (0.693 is a "
         "guess between two equal chances). All positions after the fourth ply are evaluated, without any search. "
-        "Every game has the same weight in the total; in the rows for parts of the games, every position has. "
+        "Every game has the same weight in the total; in the columns for parts of the games, every position has. "
         "Centipawns are converted to chances by a line that is fitted to the other half of the games. The first "
         "evaluator is what the others are compared with, game by game.",
         [
