@@ -58,7 +58,9 @@ def test_a_row_says_what_the_game_was(played: Any) -> None:
             assert np.array_equal(position.new_record()[0]["board"][cells] & PIECE, row["board"])
 
 
-def test_games_begin_with_openings_of_a_file() -> None:
+def test_games_begin_with_openings_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Random openings would all be too uneven; those of a file are played whatever they are worth.
+    monkeypatch.setattr("hnefi.tools.train.games.LEVEL", -1)
     variant: Any = games.find("brandubh")
     start = games.initial(variant)
     late = ["3t3/7/2T1t2/t2K2t/7/3T3/3t3 a 0 9", "3t3/7/2T1t2/t2K2t/7/7/3t3 d 0 12"]
@@ -373,6 +375,20 @@ def test_openings_are_kept_with_the_training(tmp_path: Path, capsys: pytest.Capt
     assert len(run.read_log(folder)) == 2
     assert command.main([*line, "--out", str(folder)]) == 2
     assert "openings_file was" in capsys.readouterr().err
+    # What an interrupted beginning has left is not taken for the openings of another training.
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / run.OPENINGS).write_text("nonsense\n")
+    file.write_text("2t2/5/1TK1t/5/2t2 a\n")
+    begun = ["--openings-file", str(file), "--out", str(tmp_path / "begun")]
+    assert command.main([*line, *begun]) == 0
+    assert (tmp_path / "begun" / run.OPENINGS).read_text().splitlines() == kept[:1]
+    # The copy is checked, too.
+    for content, said in (("nonsense\n", "openings.txt:1: "), (None, "openings.txt: No such file")):
+        (tmp_path / "begun" / run.OPENINGS).unlink()
+        if content:
+            (tmp_path / "begun" / run.OPENINGS).write_text(content)
+        assert command.main(["--resume", str(tmp_path / "begun"), "--rounds=2", "--plain"]) == 2
+        assert said in capsys.readouterr().err
     # A training of hnefi 0.2.0 knew neither option.
     (tmp_path / "old").mkdir()
     text = (folder / run.CONFIG).read_text().splitlines()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .svg_chart import Panel, Sheet
 
 LOGIT = 400 / np.log(10)
 """Centipawns per logit, before scaling."""
@@ -37,3 +40,18 @@ def loss(logits: Any, targets: Any) -> float:
     """Mean logistic loss."""
     z = np.asarray(logits, np.float64)
     return float((np.logaddexp(0, z) - targets * z).mean())
+
+
+def panel(sheet: Sheet, left: float, top: float, side: float, expected_by: str) -> tuple[Panel, float]:
+    """Square axes for what happened by what was expected, in per cent, with the diagonal; and the y at which free paper
+    begins below them. `expected_by` is the title of the lower axis."""
+    from .svg_chart import SOFT, Panel, Scale
+
+    scale = Scale(0, 100)
+    made = Panel(sheet, left, top, side, side, scale, scale)
+    ticks = [(value, str(value)) for value in range(0, 101, 20)]
+    made.ticks_left(ticks)
+    below = made.called_below(expected_by, made.ticks_below(ticks, grid=True))
+    made.called_left("happened, per cent", left - 42)
+    made.line([(0, 0), (100, 100)], SOFT, 1.0)
+    return made, below

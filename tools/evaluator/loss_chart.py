@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..common import calibration
 from ..common.statistics import wilson
-from ..common.svg_chart import MARGIN, SOFT, Panel, Scale, Sheet, curve_of
+from ..common.svg_chart import MARGIN, Sheet, curve_of
 
 if TYPE_CHECKING:
     from .loss import Sample
@@ -18,7 +19,7 @@ BINS = 10
 """Expectations are sorted into this many equally wide bins."""
 LEAST_GAMES = 10
 """Bins with fewer games say nothing."""
-LEFT, FIELD = 56, 300
+LEFT, FIELD = 62, 300
 SIDES = ("attackers", "defenders")
 
 
@@ -60,17 +61,10 @@ def draw(path: Path, sample: Sample, logits: Mapping[str, Any], what: str) -> No
     )
     looks = [curve_of(Path(name).name, number) for number, name in enumerate(logits)]
     top = sheet.legend_below(looks, sheet.top + 4) + MARGIN
-    scale = Scale(0, 100)
-    ticks = [(value, str(value)) for value in range(0, 101, 20)]
     below = top
     for side, name in enumerate(SIDES):
-        panel = Panel(sheet, LEFT + side * (LEFT + FIELD + MARGIN), top, FIELD, FIELD, scale, scale)
-        panel.ticks_left(ticks)
-        below = panel.called_below(
-            f"expected, per cent ({name} to move)", panel.ticks_below(ticks, grid=True)
-        )
-        panel.called_left("happened, per cent", panel.left - 36)
-        panel.line([(0, 0), (100, 100)], SOFT, 1.0)
+        left = LEFT + side * (LEFT + FIELD + MARGIN)
+        panel, below = calibration.panel(sheet, left, top, FIELD, f"expected, per cent ({name} to move)")
         here = sample.sides == side
         for look, said in zip(looks, logits.values(), strict=True):
             chances = 1 / (1 + np.exp(-said[here]))

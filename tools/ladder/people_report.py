@@ -20,7 +20,7 @@ from hnefi.engine import durable
 from hnefi.protocol.hosts.text_table import markdown_table
 
 from ..common import calibration
-from ..common.svg_chart import MARGIN, SOFT, Curve, Panel, Scale, Sheet, curve_of, steps
+from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet, curve_of, steps
 from . import published
 from .ladder import Ladder
 from .people import MOST, Answer, Game, Plan
@@ -474,13 +474,7 @@ def _calibration(sample: Sample, plan: Plan) -> tuple[Sheet, float]:
     )
     looks = [curve_of(f"{name} to move", number) for number, name in enumerate(SIDES)]
     top = sheet.legend_below(looks, sheet.top + 4)
-    scale = Scale(0, 100)
-    panel = Panel(sheet, LEFT, top + 8, side, side, scale, scale)
-    ticks = [(value, str(value)) for value in range(0, 101, 20)]
-    panel.ticks_left(ticks)
-    below = panel.called_below("expected by the judge, per cent", panel.ticks_below(ticks, grid=True))
-    panel.called_left("happened, per cent", 20)
-    panel.line([(0, 0), (100, 100)], SOFT, 1.0)
+    panel, below = calibration.panel(sheet, LEFT, top + 8, side, "expected by the judge, per cent")
     for number, look in enumerate(looks):
         found = [each for each in calibrated(sample, number) if each is not None]
         if not found:

@@ -244,7 +244,7 @@ def _expect_fit(
     from hnefi.engine import evaluators
     from hnefi.engine.evaluators import network
 
-    from .run import DEFAULTS, OPENINGS, initial, openings
+    from .run import CONFIG, DEFAULTS, initial, openings
 
     init = None
     if name := said.get("init"):
@@ -276,7 +276,7 @@ def _expect_fit(
         options.error(f"--teacher: {reason}")
     if file := said.get("openings_file"):
         said["openings_file"] = str(Path(file).absolute())
-        if not (folder / OPENINGS).exists():
+        if not (folder / CONFIG).exists():
             openings(file, variant)
     if "also" in said:
         said["also"] = [str(Path(folder).absolute()) for folder in said["also"]]

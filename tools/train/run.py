@@ -156,9 +156,10 @@ class Training:
         if not file:
             return ()
         path = self.folder / OPENINGS
-        if not path.exists():
+        # Until the configuration is there, such a file is what an interrupted beginning has left.
+        if not (self.folder / CONFIG).exists():
             durable.put(path, "".join(f"{fen}\n" for fen in openings(file, self.variant)).encode())
-        return tuple(path.read_text("utf-8").splitlines())
+        return tuple(openings(str(path), self.variant))
 
     def _rounds_of(self, other: Path) -> list[Path]:
         """The rounds of another training, whose games are learned from as well."""
