@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from math import prod
 from pathlib import Path
@@ -18,6 +19,11 @@ NAMES = tuple(sorted(path.stem.replace("_", "-") for path in FOLDER.glob("[!_]*.
 MOST_UNITS = 512
 
 
+@cache
+def _module(name: str) -> Any:
+    return import_module(f".networks.{name.replace('-', '_')}", __package__)
+
+
 @dataclass(frozen=True, slots=True)
 class Network:
     """An architecture with its sizes; which arrays it has depends on the variant's board too."""
@@ -28,7 +34,7 @@ class Network:
     @property
     def module(self) -> Any:
         """The architecture's file in `networks`."""
-        return import_module(f".networks.{self.name.replace('-', '_')}", __package__)
+        return _module(self.name)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -126,28 +132,32 @@ class Network:
 
         ValueError if their number is not that of the network there, or too large.
         """
-        import numpy as np
-
         if self.record_kind == "nnue":
             from .nnue_network import record as nnue_record
 
             return nnue_record(self, variant, genome, scale)
+        return self.records(variant, (genome,), scale)
+
+    def records(self, variant: AnyVariant, genomes: Sequence[Any], scale: float | None = None) -> Any:
+        """The same for several genomes of real weights, an element each."""
+        import numpy as np
 
         most = self.most_weights
         count = self.count(variant)
         if count > most:
             raise ValueError(f"network {self.text}: {count} weights on this board: expected at most {most}")
-        if len(genome) != count:
-            raise ValueError(f"network {self.text}: {len(genome)} weights: expected {count} on this board")
-        record = np.zeros(1, self._record_type).view(np.recarray)
+        if wrong := [len(genome) for genome in genomes if len(genome) != count]:
+            raise ValueError(f"network {self.text}: {wrong[0]} weights: expected {count} on this board")
+        records = np.zeros(len(genomes), self._record_type)
         layout = self.module.layout(variant, self.sizes)
-        record[0]["architecture"] = self.module.NUMBER
-        record[0]["scale"] = self.module.SCALE if scale is None else scale
-        record[0]["shape"][: len(layout)] = layout
-        record[0]["weights"][:count] = genome
+        records["architecture"] = self.module.NUMBER
+        records["scale"] = self.module.SCALE if scale is None else scale
+        records["shape"][:, : len(layout)] = layout
+        for record, genome in zip(records["weights"], genomes, strict=True):
+            record[:count] = genome
         if not self.has_policy:
-            record[0]["used"] = count
-        return record
+            records["used"] = count
+        return records.view(np.recarray)
 
     def naive(self, variant: AnyVariant, arrays: Mapping[str, Any], position: Any) -> float:
         """The value for side `a`, slow and obvious."""

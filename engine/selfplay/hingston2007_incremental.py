@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compile.jit import entry, inline
+from ..compile.jit import entry, inline, kernel
 from ..compile.simd_x16 import (
     SIGMOID_ERROR,
     SINGLE_SIGMOID_ERROR,
@@ -154,7 +154,7 @@ def set_feature(p, net, place, bias, row, hidden, features):
         net.empty_hidden[h] += weight * feature
 
 
-@entry
+@kernel
 def prepare(p, net):
     """Fill a zeroed record from the parameters, if they are of this architecture and small enough, or without a
     network."""
@@ -248,6 +248,21 @@ def prepare(p, net):
     net.whole = 1 if whole else 0
     net.changes = CHANGES
     prepare_single(net, n, 3 * largest)
+
+
+@entry
+def prepare_all(params, numbers, nets):
+    """Prepare each of `nets`, zeroed, from the parameters with its number. One call, because threads that go in and out
+    of Python wait for each other."""
+    for i in range(numbers.size):
+        prepare(params[numbers[i]], nets[i])
+
+
+def prepared(params: Any) -> Any:
+    """New records for these parameters."""
+    nets = new(len(params))
+    prepare_all(params, np.arange(len(params)), nets)
+    return nets
 
 
 @inline

@@ -194,26 +194,16 @@ class Table:
     def seat(self, contestants: Sequence[Contestant]) -> None:
         """Prepare other contestants in the same memory: new memory costs more than preparing them. ValueError as for
         new tables."""
-        self.contestants, self.players = contestants, np.zeros(len(contestants), PLAYER).view(np.recarray)
         records: dict[int, tuple[int, Any]] = {}
-        for player, contestant in zip(self.players, contestants, strict=True):
-            if contestant.algorithm not in RANDOM:
-                raise ValueError(
-                    f"algorithm {contestant.algorithm!r}: expected random, random-coded or minimax"
-                )
-            if not 1 <= contestant.depth <= minimax.DEEPEST:
-                raise ValueError(f"depth {contestant.depth}: expected 1 to {minimax.DEEPEST}")
-            player["random"] = RANDOM[contestant.algorithm]
-            player["depth"] = contestant.depth
-            player["flat"] = contestant.flat
-            player["unseen"] = contestant.unseen
-            if self.variant.game != "hex" and contestant.learned:
-                raise ValueError(f"{self.variant.name}: expected players who know what is legal")
-            if contestant.params is not None and contestant.params.dtype.itemsize != LOADED.itemsize:
-                raise ValueError("parameters of another record: expected a network of `loaded.py`")
-            if contestant.algorithm == "minimax" and contestant.params is not None:
-                number, _ = records.setdefault(id(contestant.params), (1 + len(records), contestant.params))
-                player["params"] = number
+        rows = []
+        for contestant in contestants:
+            _expect_playable(self.variant, contestant)
+            number, params = 0, contestant.params
+            if contestant.algorithm == "minimax" and params is not None:
+                number, _ = records.setdefault(id(params), (1 + len(records), params))
+            kind = RANDOM[contestant.algorithm]
+            rows.append((kind, contestant.depth, contestant.flat, contestant.unseen, number, 0))
+        self.contestants, self.players = contestants, np.array(rows, PLAYER).view(np.recarray)
         self._seats = _seats(self.variant, contestants) if self.quick else None
         if self._seats is not None:
             return
@@ -221,8 +211,9 @@ class Table:
             raise ValueError("learned: expected players one ply deep with a small perceptron")
         if len(self.params) != len(records) + 1:
             self.params = _no_params(len(records) + 1)
+        kept = np.asarray(self.params)  # not a recarray, whose slices cost several times as much
         for number, record in records.values():
-            _copy(np.asarray(record).reshape(-1)[0], self.params[number])
+            _copy(np.asarray(record).reshape(-1), kept[number : number + 1])
         if self._accumulators is not None:
             self._accumulators = _follow(self.players, self.params, self.quick, self._accumulators)
 
@@ -262,12 +253,27 @@ def _no_params(count: int) -> Any:
     return np.zeros(count, LOADED).view(np.recarray)
 
 
+def _expect_playable(variant: AnyVariant, contestant: Contestant) -> None:
+    """ValueError unless the contestant can play."""
+    if contestant.algorithm not in RANDOM:
+        raise ValueError(f"algorithm {contestant.algorithm!r}: expected random, random-coded or minimax")
+    if not 1 <= contestant.depth <= minimax.DEEPEST:
+        raise ValueError(f"depth {contestant.depth}: expected 1 to {minimax.DEEPEST}")
+    if variant.game != "hex" and contestant.learned:
+        raise ValueError(f"{variant.name}: expected players who know what is legal")
+    if contestant.params is not None and contestant.params.dtype.itemsize != LOADED.itemsize:
+        raise ValueError("parameters of another record: expected a network of `loaded.py`")
+
+
 def _copy(record: Any, into: Any) -> None:
-    """Copy parameters over others. Memory after the last weight, which is most of it, stays untouched."""
-    used = max(record["used"], into["used"])
-    into["weights"][:used] = record["weights"][:used]
-    for name in ("architecture", "scale", "shape", "used", "root_side", "root_caught"):
-        into[name] = record[name]
+    """Copy parameters over others, both arrays of one element. Memory after the last weight, which is most of it, stays
+    untouched."""
+    used = int(max(record["used"][0], into["used"][0]))
+    end = _WEIGHTS_AT + used * LOADED["weights"].base.itemsize
+    into.view(np.uint8)[:end] = record.view(np.uint8)[:end]
+
+
+_WEIGHTS_AT = LOADED.fields["weights"][1] if LOADED.fields else 0
 
 
 def _seats(variant: AnyVariant, contestants: Sequence[Contestant]) -> tuple[Any, Any, Any] | None:
@@ -305,8 +311,9 @@ def _follow(players: Any, params: Any, quick: bool, memory: Any) -> Any:
         memory.view(np.uint8)[:] = 0
     else:
         accumulators = hingston2007_incremental.new(len(used) + 1)
+    hingston2007_incremental.prepare_all(params, used, accumulators[1:])
+    fits = np.asarray(accumulators)["fits"]
     for accumulator, i in enumerate(used, start=1):
-        hingston2007_incremental.prepare(params[i], accumulators[accumulator])
-        if accumulators[accumulator]["fits"]:
+        if fits[accumulator]:
             players["accumulator"][looks & (players["params"] == i)] = accumulator
     return accumulators

@@ -325,9 +325,8 @@ def test_equal_moves_are_drawn_alike() -> None:
 @pytest.mark.parametrize("spread", [None, 0.05, 2.0])
 def test_fast_values_are_as_near_as_they_say(spread: float | None, name: str) -> None:
     variant = games.find("copenhagen")
-    params = evolved(variant, spread, 9, name).params[0]
-    net = incremental.new(1)[0]
-    incremental.prepare(params, net)
+    params = evolved(variant, spread, 9, name).params
+    params, net = params[0], incremental.prepared(params)[0]
     state = games.initial(variant).new_record()[0]
     state["random"] = 3
     incremental.refresh(net, state)
@@ -375,9 +374,8 @@ def test_values_in_single_precision_are_as_near_as_they_say(spread: float | None
     plain, single = np.zeros(td["root_values"].size), np.zeros(td["root_values"].size + 2)
     nearest = 1.0
     for number, variant in enumerate([games.find("brandubh"), games.find("copenhagen"), games.find("alea")]):
-        params = evolved(variant, spread, number, f"{name}:hidden={(16, 10, 3)[number]}").params[0]
-        net = incremental.new(1)[0]
-        incremental.prepare(params, net)
+        params = evolved(variant, spread, number, f"{name}:hidden={(16, 10, 3)[number]}").params
+        params, net = params[0], incremental.prepared(params)[0]
         state = games.initial(variant).new_record()[0]
         state["random"] = number + 1
         incremental.refresh(net, state)
@@ -404,8 +402,7 @@ def test_networks_that_single_precision_cannot_tell_apart_are_left_to_double_pre
     enormous = np.concatenate([arrays[key].reshape(-1) for key in arrays])
     for genome, at_once in ((np.zeros(net.count(variant)), False), (enormous, True)):
         player = Contestant("minimax", params=net.record(variant, genome))
-        accumulator = incremental.new(1)[0]
-        incremental.prepare(player.params[0], accumulator)
+        accumulator = incremental.prepared(player.params)[0]
         assert accumulator["fits"]
         assert bool(accumulator["coarse"]) == at_once
         state = games.initial(variant).new_record()[0]
@@ -427,9 +424,8 @@ def test_fast_values_know_every_rule(name: str) -> None:
         if setup is None or case.expected.targets is not None:
             continue
         if variant.files not in networks:
-            params, net = evolved(variant, 0.3, 1, name).params[0], incremental.new(1)[0]
-            incremental.prepare(params, net)
-            networks[variant.files] = params, net
+            params = evolved(variant, 0.3, 1, name).params
+            networks[variant.files] = params[0], incremental.prepared(params)[0]
         params, net = networks[variant.files]
         position = Position.from_setup(variant, setup)
         moves = case.plies()
@@ -458,8 +454,7 @@ def test_networks_that_do_not_fit_are_played_all_the_same() -> None:
         evolved(variant, 1e200, 1),
         evolved(variant, 0.1, 1, "mlp"),
     ):
-        net = incremental.new(1)[0]
-        incremental.prepare(player.params[0], net)
+        net = incremental.prepared(player.params)[0]
         assert not net["fits"]
         assert (played(variant, player, RANDOM, 3)["evaluations"] > 0).all()
 

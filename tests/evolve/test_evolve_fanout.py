@@ -8,9 +8,12 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from patience import PROMPTLY
 
 from hnefi.engine.evaluators.network import parse
 from hnefi.engine.games import find
+from hnefi.engine.selfplay import match
 from hnefi.tools.common import workers
 from hnefi.tools.common.matches import Games
 from hnefi.tools.evolve import command, contestants
@@ -159,9 +163,9 @@ def test_runs_of_other_learners_side_by_side(
         assert len(set(digests(here).values())) >= 2 * 2
 
 
-def generation(hands: contestants.Executor, name: str = "brandubh") -> Games:
+def generation(hands: contestants.Executor, name: str = "brandubh", seed: int = 1) -> Games:
     variant, network = find(name), parse("hingston2007")
-    weights = np.random.default_rng(1).standard_normal((4, network.count(variant))) * 0.1
+    weights = np.random.default_rng(seed).standard_normal((4, network.count(variant))) * 0.1
     field = Pairing(4, matches=3)
     return hands(Contestants(variant, network, weights, (Purpose.RANDOM,)), schedule(field, 1, 1))
 
@@ -192,13 +196,41 @@ def test_short_generations_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(generation(hands).plies) == 18
 
 
-def test_tables_that_are_kept_are_for_one_variant() -> None:
+def test_tables_that_are_kept_are_for_one_variant_and_seated_anew() -> None:
     hands = contestants.Executor(2)
-    for name in ("brandubh", "hingston-original", "brandubh"):
-        for one, other in zip(
-            generation(hands, name), generation(contestants.Executor(1), name), strict=True
-        ):
+    for name, seed in (("brandubh", 1), ("hingston-original", 1), ("brandubh", 1), ("brandubh", 2)):
+        expected = generation(contestants.Executor(1), name, seed)
+        for one, other in zip(generation(hands, name, seed), expected, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_after_a_failure_nobody_plays_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    both, failed, seen = threading.Barrier(2), threading.Event(), threading.Event()
+    turns, played = count(), []
+
+    class Table:
+        def __init__(self, variant: object, _contestants: object) -> None:
+            self.variant = variant
+            both.wait(60)
+
+        def play(self, games: Any) -> None:
+            if next(turns) == 0:
+                failed.set()
+                raise RuntimeError("no")
+            assert failed.wait(60)
+            assert seen.wait(60)
+            played.append(len(games))
+
+    monkeypatch.setattr(match, "Table", Table)
+    hands = contestants.Executor(2)
+    with pytest.raises(RuntimeError, match="no"):
+        generation(hands)
+    seen.set()
+    patience = time.monotonic() + 60
+    while not hands._tables and time.monotonic() < patience:
+        time.sleep(0.01)
+    assert len(hands._tables) == 1
+    assert len(played) <= 1
 
 
 def test_a_worker_that_fails_is_heard_of() -> None:

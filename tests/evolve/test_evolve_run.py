@@ -26,7 +26,7 @@ from hnefi.engine.games import find
 from hnefi.engine.selfplay import match as contest
 from hnefi.tools.common.workers import in_threads
 from hnefi.tools.evolve import command, folder, run, tournament
-from hnefi.tools.evolve.contestants import Executor, _parts
+from hnefi.tools.evolve.contestants import Executor, _equal_parts, _falling_parts
 from hnefi.tools.evolve.options import OptionError
 
 DRIVER = Path(__file__).parents[1] / "support" / "evolve_driver.py"
@@ -394,10 +394,25 @@ def test_plans_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_parts_of_a_generation_are_all_of_it() -> None:
     for matches in (0, 1, 2, 7, 145):
         for number in (1, 2, 3, 100):
-            parts = _parts(matches, number)
+            parts = _equal_parts(matches, number)
             assert sorted(np.concatenate(parts).tolist()) == list(range(matches))
             assert len(parts) == max(1, min(number, matches))
             assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_parts_for_threads_become_smaller() -> None:
+    for matches in (1, 2, 7, 145, 2000):
+        assert [part.tolist() for part in _falling_parts(matches, 1)] == [list(range(matches))]
+        for workers in (2, 3, 100):
+            parts = _falling_parts(matches, workers)
+            assert sorted(np.concatenate(parts).tolist()) == list(range(matches))
+            sizes = [len(part) for part in parts]
+            assert sizes == sorted(sizes, reverse=True)
+            assert sizes[-1] == 1
+            assert sizes[0] <= max(1, matches // (2 * workers))
+    # Neighbours, which are alike, are apart: no part of many matches is a stretch of them.
+    assert all(np.abs(np.diff(part)).min() > 1 for part in _falling_parts(160, 2) if len(part) > 1)
+    assert _falling_parts(0, 2) == []
 
 
 def test_a_failing_worker_is_heard_of() -> None:

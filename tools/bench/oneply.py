@@ -192,8 +192,11 @@ def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
     from hnefi.engine.selfplay import one_ply
 
     params, numbers = player.params[0], np.random.default_rng(seed)
-    net, work, plain = incremental.new(1)[0], minimax.new_thread()[0], minimax.new_thread()[0]
-    incremental.prepare(params, net)
+    net, work, plain = (
+        incremental.prepared(player.params)[0],
+        minimax.new_thread()[0],
+        minimax.new_thread()[0],
+    )
     done = wrong = 0
     while done < positions:
         record = games.initial(variant).new_record()

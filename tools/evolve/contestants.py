@@ -26,8 +26,8 @@ from .fitness import Schedule
 
 JOB_SECONDS = 1.0
 """Minimum seconds of a job in another process."""
-PARTS = 8
-"""Parts of a generation per thread."""
+MIXED = 16
+"""Neighbouring matches are alike, so that a part has each sixteenth match of several stretches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,8 @@ class Contestants:
 
         networks = len(self.weights)
         row = networks + len(self.fixed)
-        params = cache(self._params)
+        records = self.network.records(self.variant, self.weights)
+        params = cache(partial(self._params, records))
         seated = []
         for seat in chosen:
             level, place = divmod(int(seat), row)
@@ -80,51 +81,49 @@ class Contestants:
             )
         return seated
 
-    def _params(self, place: int) -> Any:
+    def _params(self, records: Any, place: int) -> Any:
         """The parameters of a player at the first depth."""
         if place < len(self.weights):
-            return self.network.record(self.variant, self.weights[place])
+            return records[place : place + 1]
         if self.fixed[place - len(self.weights)] == Purpose.SIMPLE:
             return Network("simple").record(self.variant, np.zeros(0))
         return None
 
 
-def play(contestants: Contestants, attackers: Any, defenders: Any, seeds: Any) -> Any:
-    """Play games between contestants (by number); returns an array of dtype `contest.GAME`. Only contestants that play
-    are built."""
-    chosen, numbers = np.unique(np.concatenate([attackers, defenders]), return_inverse=True)
-    return _play(contestants.table(chosen), numbers[: len(seeds)], numbers[len(seeds) :], seeds)
+def play(contestants: Contestants, games: Any) -> Any:
+    """Play games between contestants (by number) in another process; returns them, an array of dtype `match.GAME`. Only
+    contestants that play are built."""
+    chosen, numbers = np.unique([games["attackers"], games["defenders"]], return_inverse=True)
+    games = games.copy()
+    games["attackers"], games["defenders"] = numbers.reshape(2, -1)
+    contestants.table(chosen).play(games)
+    return games
 
 
-def at_tables(contestants: Contestants, tables: deque[Any]) -> Callable[[Any, Any, Any], Any]:
-    """The same for threads of this process. Each takes a `contest.Table` with all contestants and puts it back, for
-    the next part or generation."""
+def _work(
+    seated: Sequence[Any], variant: AnyVariant, tables: deque[Any], games: Any, parts: deque[Any]
+) -> None:
+    """A thread of this process: take `parts` of `games` until none is left, at a table with all contestants that is put
+    back for the next generation. It writes the results itself, because a thread that collected them would be a third
+    one on two cores, and the others would wait for it again and again."""
     from hnefi.engine.selfplay.match import Table
 
-    seated = contestants.seated(range(len(contestants)))
-
-    def play(attackers: Any, defenders: Any, seeds: Any) -> Any:
-        table = None
-        with suppress(IndexError):
-            table = tables.pop()
-        if table is None or table.variant != contestants.variant:
-            table = Table(contestants.variant, seated)
-        elif table.contestants is not seated:
-            table.seat(seated)
-        games = _play(table, attackers, defenders, seeds)
-        tables.append(table)
-        return games
-
-    return play
-
-
-def _play(table: Any, attackers: Any, defenders: Any, seeds: Any) -> Any:
-    from hnefi.engine.selfplay import match as contest
-
-    games = np.zeros(len(seeds), contest.GAME)
-    games["attackers"], games["defenders"], games["seed"] = attackers, defenders, seeds
-    table.play(games)
-    return games
+    table = None
+    with suppress(IndexError):
+        table = tables.pop()
+    if table is None or table.variant != variant:
+        table = Table(variant, seated)
+    else:
+        table.seat(seated)
+    while True:
+        try:
+            part = parts.popleft()
+        except IndexError:
+            break
+        played = games[part].ravel()
+        table.play(played)
+        games[part] = played.reshape(-1, 2)
+    tables.append(table)
 
 
 @dataclass(slots=True)
@@ -138,24 +137,36 @@ class Executor:
 
     def __call__(self, contestants: Contestants, schedule: Schedule) -> Games:
         """The results of all games; they depend on neither `jobs` nor `backend`."""
+        from hnefi.engine.selfplay.match import GAME
+
         began = time.monotonic()
         count = len(schedule)
+        games = np.zeros((count, 2), GAME)
+        for name, column in zip(("attackers", "defenders", "seed"), schedule.games, strict=True):
+            games[name] = column.reshape(-1, 2)
         seconds = self._seconds_per_match * count
-        remote = bool(self.backend) and seconds > 2 * JOB_SECONDS
-        # Local parts cost nothing, so there are enough of them that no worker waits long for the last one.
-        number = 2 * min(self.jobs, int(seconds / JOB_SECONDS)) if remote else PARTS * self.jobs
-        parts = _parts(count, number if self.jobs > 1 else 1)
-        pairs = [column.reshape(-1, 2) for column in schedule.games]
-        carry_out = partial(play, contestants) if remote else at_tables(contestants, self._tables)
-        jobs = [partial(carry_out, *(column[part].ravel() for column in pairs)) for part in parts]
-        found = None
-        results = through_joblib(jobs, self.backend, self.jobs) if remote else in_threads(jobs, self.jobs)
-        for number, games in results:
-            if found is None:
-                found = np.zeros((count, 2), games.dtype)
-            found[parts[number]] = games.reshape(-1, 2)
+        if self.backend and seconds > 2 * JOB_SECONDS:
+            self._play_elsewhere(contestants, games, 2 * min(self.jobs, int(seconds / JOB_SECONDS)))
+        else:
+            self._play_here(contestants, games)
         self._seconds_per_match = (time.monotonic() - began) * self.jobs / max(1, count)
-        return finished(found)
+        return finished(games)
+
+    def _play_elsewhere(self, contestants: Contestants, games: Any, number: int) -> None:
+        parts = _equal_parts(len(games), number if self.jobs > 1 else 1)
+        jobs = [partial(play, contestants, games[part].ravel()) for part in parts]
+        for part, played in through_joblib(jobs, self.backend, self.jobs):
+            games[parts[part]] = played.reshape(-1, 2)
+
+    def _play_here(self, contestants: Contestants, games: Any) -> None:
+        parts = deque(_falling_parts(len(games), self.jobs))
+        seated = contestants.seated(range(len(contestants)))
+        work = partial(_work, seated, contestants.variant, self._tables, games, parts)
+        try:
+            for _ in in_threads([work] * min(self.jobs, len(parts)), self.jobs):
+                pass
+        finally:
+            parts.clear()  # after an interrupt nobody wants the rest
 
     def each(self, jobs: Sequence[Callable[[], Any]]) -> list[Any]:
         """Run the jobs in threads; returns their results in order."""
@@ -165,6 +176,20 @@ class Executor:
         return found
 
 
-def _parts(matches: int, number: int) -> list[Any]:
+def _equal_parts(matches: int, number: int) -> list[Any]:
     """The matches of each part, by number. Neighbouring matches are alike, so every part gets some of all kinds."""
     return [np.arange(part, matches, number) for part in range(max(1, min(number, matches)))]
+
+
+def _falling_parts(matches: int, workers: int) -> list[Any]:
+    """The same in parts that become smaller and smaller, so that no worker waits long for the last one: each is a
+    worker's share of half of what is left (C. Polychronopoulos and D. Kuck, "Guided self-scheduling", 1987)."""
+    if workers == 1:
+        return [np.arange(matches)]
+    order = np.concatenate(_equal_parts(matches, MIXED))
+    parts = []
+    while len(order):
+        size = max(1, len(order) // (2 * workers))
+        parts.append(order[:size])
+        order = order[size:]
+    return parts
