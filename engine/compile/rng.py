@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from .. import mixing
 from .jit import inline
+
+mixed = inline(mixing.mixed)
 
 
 @inline

@@ -12,6 +12,7 @@ import numpy as np
 from ..compile.intrinsics import prefetch
 from ..compile.jit import inline, kernel
 from ..games.interface import image_key, limit_salt
+from ..mixing import GOLDEN
 from ..score import WON
 from ..squares import ORIGIN, TARGET
 
@@ -44,7 +45,7 @@ all images. Deeper, two lines rarely meet in images of each other that a node ab
 def table_key(s):
     """The key of a position in the transposition table; near a limit it depends on the plies left."""
     salt = limit_salt(s)
-    return s.key ^ (np.uint64(salt) * np.uint64(0x9E3779B97F4A7C15))
+    return s.key ^ (np.uint64(salt) * GOLDEN)
 
 
 @kernel
@@ -129,7 +130,7 @@ def store(td, table, key, move, value, depth, bound):
 @inline
 def abdada_word(key, move):
     """The word that marks this move as being searched at the position with this key."""
-    return key ^ (np.uint64(move) * np.uint64(0x9E3779B97F4A7C15))
+    return key ^ (np.uint64(move) * GOLDEN)
 
 
 @inline

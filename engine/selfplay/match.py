@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import games as doors
 from ..compile.jit import entry, kernel
+from ..compile.rng import mixed
 from ..evaluators.loaded import LOADED
 from ..evaluators.networks import zero
 from ..games import random_slide as _otherwise  # noqa: F401  binds the verbs of games without passes
@@ -24,6 +25,7 @@ from ..games.interface import (
     random_slide,
     take_back,
 )
+from ..mixing import GOLDEN
 from ..search import minimax
 from ..sides import DRAWN, WINNER, Reason
 from . import few_plies, hex_one_ply, hingston2007_incremental, one_ply
@@ -107,10 +109,7 @@ def choose(s, td, player, params, accumulators):
 @kernel
 def start_stream(s, seed):
     """Seed the random numbers of a game, mixing the seed (splitmix64) so that similar seeds give unrelated streams."""
-    z = seed + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
+    z = mixed(seed + GOLDEN)
     s.random = z if z != 0 else np.uint64(1)
 
 

@@ -38,6 +38,7 @@ from ..games.interface import (
     undo,
     winning_move,
 )
+from ..mixing import FIRST, GOLDEN
 from ..sides import WINNER
 from ..squares import CELLS
 
@@ -114,13 +115,13 @@ def key_of(s, td, winner):
         key = image_key(s, td.image[i])
         if key < least:
             least = key
-    return least ^ (np.uint64(winner + 1) * np.uint64(0x9E3779B97F4A7C15))
+    return least ^ (np.uint64(winner + 1) * GOLDEN)
 
 
 @inline
 def mixed(key):
     """A key with its bits mixed."""
-    key = (key ^ (key >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(31))) * FIRST
     return key ^ (key >> np.uint64(29))
 
 

@@ -24,6 +24,7 @@ from ..games.interface import (
     order_score,
     undo,
 )
+from ..mixing import GOLDEN
 from ..sides import WINNER
 
 DEEPEST = 40
@@ -50,7 +51,7 @@ _MOVE = (1 << _WITHIN) - 1
 
 @inline
 def table_key(s, winner):
-    return s.key ^ (np.uint64(winner + 1) * np.uint64(0x9E3779B97F4A7C15))
+    return s.key ^ (np.uint64(winner + 1) * GOLDEN)
 
 
 @inline

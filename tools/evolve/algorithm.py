@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from hnefi.engine.mixing import GOLDEN, mixed
+
 if TYPE_CHECKING:
     from ..common.matches import Games
     from .contestants import Contestants
     from .fitness import Schedule
 
-STEP = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 
 State = Mapping[str, Any]
@@ -142,14 +143,5 @@ def game_seeds(seed: int, generation: int, purpose: Any, pair: Any, game: Any) -
     shape = np.broadcast(purpose, pair, game).shape
     state = np.zeros(shape or 1, np.uint64)  # arrays wrap around silently, scalars warn
     for key in (seed & _MASK, generation, purpose, pair, game):
-        state = _mix(state ^ np.asarray(key, np.uint64))
+        state = mixed((state ^ np.asarray(key, np.uint64)) + GOLDEN)
     return state.reshape(shape)
-
-
-def _mix(state: Any) -> Any:
-    """The next number of splitmix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators",
-    2014)."""
-    x = state + np.uint64(STEP)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

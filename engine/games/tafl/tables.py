@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...mixing import GOLDEN, mixed
 from ...squares import CELLS, DIRECTIONS, MAX_SIZE, file_of, rank_of, square, squares
 from .codes import (
     ATTACKER_CAMP,
@@ -47,10 +48,7 @@ def _zobrist() -> tuple[Any, Any, int]:
     """Fixed pseudo-random keys: splitmix64 from 0, the same in every build, so that signatures repeat."""
     count = 17 * CELLS + 1
     with np.errstate(over="ignore"):
-        z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
+        z = mixed(np.arange(1, count + 1, dtype=np.uint64) * GOLDEN)
     return z[: 16 * CELLS].reshape(16, CELLS), z[16 * CELLS : 17 * CELLS], int(z[-1])
 
 
