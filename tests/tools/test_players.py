@@ -166,15 +166,18 @@ def test_shipped_nets_are_what_they_say(name: str) -> None:
         assert value == evaluator.network.naive(variant, evaluator.arrays, position)
 
 
-def test_the_network_that_learned_brandubh_from_nothing() -> None:
-    """It says what it is, is small, prefers legal moves, and beats Random, who never taught it, on either side."""
-    file = players.FOLDER / "brandubh-zero.safetensors"
+@pytest.mark.parametrize(
+    ("name", "network"), [("brandubh-zero", "residual:2"), ("brandubh-zero-2", "residual:4")]
+)
+def test_networks_that_learned_brandubh_from_nothing(name: str, network: str) -> None:
+    """Each says what it is, is small, prefers legal moves, and beats Random, who never taught it, on either side."""
+    file = players.FOLDER / f"{name}.safetensors"
     assert file.stat().st_size < 1 << 20
-    player, variant = players.load("brandubh-zero"), games.find("brandubh")
+    player, variant = players.load(name), games.find("brandubh")
     assert (player.algorithm, player.variant, player.limits.nodes) == ("puct", "brandubh", 200)
     evaluator = files.load(file, variant)
     assert evaluator.document["trainer"]["name"] == "evolve zero"
-    assert evaluator.network.text == "residual:2"
+    assert evaluator.network.text == network
     position = games.initial(variant)
     (policy,) = (
         said for said in evaluators.remarks(str(file), position) if said.startswith("network policy ")
