@@ -35,6 +35,8 @@ MOST_PLIES = 4000
 UNIFORM, SLIDING = 1, 2
 """Kinds of random players, in the field `random` of `PLAYER`."""
 RANDOM = {"minimax": 0, "random": UNIFORM, "random-coded": SLIDING}
+WEIGHTS_AT = LOADED.fields["weights"][1] if LOADED.fields else 0
+"""Where in a record its weights begin, in bytes."""
 PLY_CAP = Reason.PLY_CAP.code | DRAWN + 1 << WINNER
 FNV_OFFSET, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 """Constants of the hash FNV-1a (G. Fowler, L. C. Noll, P. Vo), applied here to moves instead of bytes."""
@@ -266,13 +268,10 @@ def _expect_playable(variant: AnyVariant, contestant: Contestant) -> None:
 
 def _copy(record: Any, into: Any) -> None:
     """Copy parameters over others, both arrays of one element. Memory after the last weight, which is most of it, stays
-    untouched."""
+    untouched; of what is behind it, every move sets what it needs."""
     used = int(max(record["used"][0], into["used"][0]))
-    end = _WEIGHTS_AT + used * LOADED["weights"].base.itemsize
+    end = WEIGHTS_AT + used * LOADED["weights"].base.itemsize
     into.view(np.uint8)[:end] = record.view(np.uint8)[:end]
-
-
-_WEIGHTS_AT = LOADED.fields["weights"][1] if LOADED.fields else 0
 
 
 def _seats(variant: AnyVariant, contestants: Sequence[Contestant]) -> tuple[Any, Any, Any] | None:

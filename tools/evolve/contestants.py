@@ -27,7 +27,7 @@ from .fitness import Schedule
 JOB_SECONDS = 1.0
 """Minimum seconds of a job in another process."""
 MIXED = 16
-"""Neighbouring matches are alike, so that a part has each sixteenth match of several stretches."""
+"""A part for a thread takes every sixteenth match, because neighbouring matches are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,8 @@ class Contestants:
 
 
 def play(contestants: Contestants, games: Any) -> Any:
-    """Play games between contestants (by number) in another process; returns them, an array of dtype `match.GAME`. Only
-    contestants that play are built."""
+    """Play games between contestants (by number) in another process, at a table with those that play; returns them, an
+    array of dtype `match.GAME`."""
     chosen, numbers = np.unique([games["attackers"], games["defenders"]], return_inverse=True)
     games = games.copy()
     games["attackers"], games["defenders"] = numbers.reshape(2, -1)
