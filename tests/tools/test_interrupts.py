@@ -30,7 +30,7 @@ KEEP = {
         "evolve es --variant brandubh --generations 9 --out run",
     ),
     "experiments": (
-        "hnefi.tools.evolve.contestants:at_tables",
+        "hnefi.tools.evolve.contestants:_work",
         "experiments hingston --quick --jobs 1 --out run",
     ),
     "tune": ("hnefi.tools.tune.parts:play", "tune games brandubh --games 4 --nodes 5 --out run"),
