@@ -12,7 +12,7 @@ import numpy as np
 from ..compile.intrinsics import prefetch
 from ..compile.jit import inline, kernel
 from ..games.interface import image_key, limit_salt
-from ..mixing import GOLDEN
+from ..mixing import GOLDEN_GAMMA
 from ..score import WON
 from ..squares import ORIGIN, TARGET
 
@@ -45,7 +45,7 @@ all images. Deeper, two lines rarely meet in images of each other that a node ab
 def table_key(s):
     """The key of a position in the transposition table; near a limit it depends on the plies left."""
     salt = limit_salt(s)
-    return s.key ^ (np.uint64(salt) * GOLDEN)
+    return s.key ^ (np.uint64(salt) * GOLDEN_GAMMA)
 
 
 @kernel
@@ -130,7 +130,7 @@ def store(td, table, key, move, value, depth, bound):
 @inline
 def abdada_word(key, move):
     """The word that marks this move as being searched at the position with this key."""
-    return key ^ (np.uint64(move) * GOLDEN)
+    return key ^ (np.uint64(move) * GOLDEN_GAMMA)
 
 
 @inline

@@ -25,7 +25,7 @@ from ..games.interface import (
     random_slide,
     take_back,
 )
-from ..mixing import GOLDEN
+from ..mixing import GOLDEN_GAMMA
 from ..search import minimax
 from ..sides import DRAWN, WINNER, Reason
 from . import few_plies, hex_one_ply, hingston2007_incremental, one_ply
@@ -111,7 +111,7 @@ def choose(s, td, player, params, accumulators):
 @kernel
 def start_stream(s, seed):
     """Seed the random numbers of a game, mixing the seed (splitmix64) so that similar seeds give unrelated streams."""
-    z = mixed(seed + GOLDEN)
+    z = mixed(seed + GOLDEN_GAMMA)
     s.random = z if z != 0 else np.uint64(1)
 
 

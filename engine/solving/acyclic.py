@@ -15,7 +15,7 @@ from .. import sides
 from ..compile.jit import entry, inline, kernel
 from ..games.base_position import Position
 from ..games.interface import adjudicate, generate, make, no_move_outcome, undo
-from ..mixing import GOLDEN
+from ..mixing import GOLDEN_GAMMA
 from ..sides import WINNER, Side
 
 LOST, DRAWN, WON = range(3)
@@ -55,7 +55,7 @@ class OutOfMemory(RuntimeError):
 @kernel
 def place_of(td, keys, key):
     """The index of a position in the table, or of the empty entry where it belongs."""
-    at = np.int64((key * GOLDEN) >> np.uint64(20)) & td.mask
+    at = np.int64((key * GOLDEN_GAMMA) >> np.uint64(20)) & td.mask
     while keys[at] != key and keys[at] != np.uint64(0):
         at = (at + 1) & td.mask
     return at

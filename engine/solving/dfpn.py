@@ -38,7 +38,7 @@ from ..games.interface import (
     undo,
     winning_move,
 )
-from ..mixing import FIRST, GOLDEN
+from ..mixing import GOLDEN_GAMMA, MULTIPLIER_1
 from ..sides import WINNER
 from ..squares import CELLS
 
@@ -115,13 +115,13 @@ def key_of(s, td, winner):
         key = image_key(s, td.image[i])
         if key < least:
             least = key
-    return least ^ (np.uint64(winner + 1) * GOLDEN)
+    return least ^ (np.uint64(winner + 1) * GOLDEN_GAMMA)
 
 
 @inline
 def mixed(key):
     """A key with its bits mixed."""
-    key = (key ^ (key >> np.uint64(31))) * FIRST
+    key = (key ^ (key >> np.uint64(31))) * MULTIPLIER_1
     return key ^ (key >> np.uint64(29))
 
 

@@ -24,7 +24,7 @@ from ..games.interface import (
     order_score,
     undo,
 )
-from ..mixing import GOLDEN
+from ..mixing import GOLDEN_GAMMA
 from ..sides import WINNER
 
 DEEPEST = 40
@@ -51,7 +51,7 @@ _MOVE = (1 << _WITHIN) - 1
 
 @inline
 def table_key(s, winner):
-    return s.key ^ (np.uint64(winner + 1) * GOLDEN)
+    return s.key ^ (np.uint64(winner + 1) * GOLDEN_GAMMA)
 
 
 @inline

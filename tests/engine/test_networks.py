@@ -100,6 +100,17 @@ def test_the_walks_see_captures() -> None:
         assert sum(sum(position.taken) > 2 for position in positions(games.find(name), 60)) > 20
 
 
+def test_records_of_several_genomes_are_theirs_in_order() -> None:
+    variant, net = games.find("brandubh"), network.parse("hingston2007")
+    genomes = np.random.default_rng(4).standard_normal((3, net.count(variant)))
+    for i, record in enumerate(net.records(variant, genomes)):
+        np.testing.assert_array_equal(record["weights"][: net.count(variant)], genomes[i])
+        assert not record["weights"][net.count(variant) :].any()
+        assert (record["architecture"], record["used"]) == (net.module.NUMBER, net.count(variant))
+    with pytest.raises(ValueError, match=f"2 weights: expected {net.count(variant)}"):
+        net.records(variant, [genomes[0], genomes[1][:2]])
+
+
 @pytest.mark.parametrize(("text", "variant_name"), CASES)
 def test_genomes_are_split_and_joined(text: str, variant_name: str) -> None:
     variant, net = games.find(variant_name), network.parse(text)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from hnefi.engine.mixing import GOLDEN, mixed
+from hnefi.engine.mixing import GOLDEN_GAMMA, mixed
 
 if TYPE_CHECKING:
     from ..common.matches import Games
@@ -143,5 +143,5 @@ def game_seeds(seed: int, generation: int, purpose: Any, pair: Any, game: Any) -
     shape = np.broadcast(purpose, pair, game).shape
     state = np.zeros(shape or 1, np.uint64)  # arrays wrap around silently, scalars warn
     for key in (seed & _MASK, generation, purpose, pair, game):
-        state = mixed((state ^ np.asarray(key, np.uint64)) + GOLDEN)
+        state = mixed((state ^ np.asarray(key, np.uint64)) + GOLDEN_GAMMA)
     return state.reshape(shape)

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class Contestants:
         networks = len(self.weights)
         row = networks + len(self.fixed)
         records = self.network.records(self.variant, self.weights)
-        params = cache(partial(self._params, records))
+        params = [*(records[i : i + 1] for i in range(networks)), *map(self._fixed_params, self.fixed)]
         seated = []
         for seat in chosen:
             level, place = divmod(int(seat), row)
@@ -74,20 +74,16 @@ class Contestants:
                 Contestant(
                     "minimax",
                     self.depths[level],
-                    params(place),
+                    params[place],
                     unseen=self.unseen and ours,
                     learned=self.learned and ours,
                 )
             )
         return seated
 
-    def _params(self, records: Any, place: int) -> Any:
-        """The parameters of a player at the first depth."""
-        if place < len(self.weights):
-            return records[place : place + 1]
-        if self.fixed[place - len(self.weights)] == Purpose.SIMPLE:
-            return Network("simple").record(self.variant, np.zeros(0))
-        return None
+    def _fixed_params(self, purpose: Purpose) -> Any:
+        """The parameters of a fixed opponent: None for Random."""
+        return Network("simple").record(self.variant, np.zeros(0)) if purpose == Purpose.SIMPLE else None
 
 
 def play(contestants: Contestants, games: Any) -> Any:

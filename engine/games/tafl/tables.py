@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...mixing import GOLDEN, mixed
+from ...mixing import GOLDEN_GAMMA, mixed
 from ...squares import CELLS, DIRECTIONS, MAX_SIZE, file_of, rank_of, square, squares
 from .codes import (
     ATTACKER_CAMP,
@@ -48,7 +48,7 @@ def _zobrist() -> tuple[Any, Any, int]:
     """Fixed pseudo-random keys: splitmix64 from 0, the same in every build, so that signatures repeat."""
     count = 17 * CELLS + 1
     with np.errstate(over="ignore"):
-        z = mixed(np.arange(1, count + 1, dtype=np.uint64) * GOLDEN)
+        z = mixed(np.arange(1, count + 1, dtype=np.uint64) * GOLDEN_GAMMA)
     return z[: 16 * CELLS].reshape(16, CELLS), z[16 * CELLS : 17 * CELLS], int(z[-1])
 
 
