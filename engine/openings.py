@@ -17,10 +17,11 @@ VERSION = 2
 MAX_EVAL = 300
 """A position that a shallow search finds better for one side by more centipawns is no opening."""
 _TRIES = 200
+_TWO_PLIES = Limits(depth=2)
 
 
 Judge = Callable[[Position], int | None]
-"""A position's value for the attackers in centipawns; None if one side wins within two plies."""
+"""A position's value for the attackers in centipawns; None if the judge sees one side win."""
 
 
 def generate(
@@ -76,11 +77,11 @@ def _walk(start: Position, plies: int, draw: random.Random) -> Position | None:
     return position
 
 
-def _value(searcher: Searcher, position: Position) -> int | None:
-    """The value for the attackers of a search of two plies; None if one side wins within them."""
+def _value(searcher: Searcher, position: Position, limits: Limits = _TWO_PLIES) -> int | None:
+    """The value for the attackers of a limited search; None if it sees one side win."""
     scores: list[int | None] = [None]
     searcher.begin()
-    searcher.search(position, Limits(depth=2), lambda info: scores.append(info.score.cp))
+    searcher.search(position, limits, lambda info: scores.append(info.score.cp))
     value = scores[-1]
     if value is None:
         return None

@@ -18,7 +18,7 @@ from hnefi.engine.records.record import GameRecord, Ply
 from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.records.text import Losses
 from hnefi.engine.search.searcher import Searcher
-from hnefi.engine.search.types import Settings
+from hnefi.engine.search.types import Limits, Settings
 from hnefi.protocol import client
 from hnefi.protocol.client import Timeouts
 from hnefi.tools.arena import openings, resolve
@@ -172,6 +172,10 @@ def test_another_player_judges_openings(tmp_path: Path) -> None:
         lost = games.from_fen(variant, "7/7/7/2K4/7/t6/7 d 0 1")
         assert judge(lost) is _value(own, lost) is None
     player = tmp_path / "judge.toml"
+    player.write_text('description = "Looks further than two plies ahead."\n[limits]\ndepth = 4\n')
+    with openings.player_judge(str(player), "brandubh") as judge:
+        reached = Opening(None, ("a4a3", "d3g3", "b4b3")).position(variant)
+        assert judge(reached) == _value(own, reached, Limits(depth=4)) != _value(own, reached)
     player.write_text('description = "Looks one ply ahead."\n[limits]\ndepth = 1\n')
     told = config(eval_by=str(player), plies="4-6", max_eval=60)
     ours = config(plies="4-6", max_eval=60)

@@ -169,6 +169,19 @@ def test_what_is_not_limited_at_all_gets_fixed_nodes_and_a_note() -> None:
     assert "nodes" not in parse("default", "random-blind", "--limits-d", "movetime=5").engines[0]
 
 
+def test_a_player_with_limits_of_its_own_keeps_them_where_nothing_is_said() -> None:
+    told = parse("simple-d3", "brandubh-zero", "--variant", "brandubh", "--inside")
+    assert [(engine.get("depth"), engine.get("nodes")) for engine in told.engines] == [(3, None), (None, 200)]
+    assert told.notes == ()
+    mixed = parse("simple-d3", "default")
+    assert [(engine.get("depth"), engine.get("nodes")) for engine in mixed.engines] == [
+        (3, None),
+        (None, 2000),
+    ]
+    assert len(mixed.notes) == 1
+    assert parse("simple-d3", "default", "--nodes", "50").engines[0].get("depth") is None
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -36,7 +36,7 @@ FILE_LIMIT = 64 << 20
 LINE_LIMIT = 64 << 10
 POLL = 0.02
 LOOK = Limits(depth=2, nodes=100_000)
-"""The depth for judging openings: enough to see a win of either side in the next two plies."""
+"""How far a judge of openings without limits of its own looks: enough to see a win of either side in two plies."""
 
 
 def prepare(config: Config, needed: int, specs: Sequence[EngineSpec] = ()) -> dict[str, tuple[Opening, ...]]:
@@ -142,18 +142,22 @@ def _random(config: Config, name: str, wanted: int) -> Iterator[Opening]:
 
 @contextmanager
 def player_judge(player: str, name: str) -> Iterator[Callable[[Position], int | None]]:
-    """Evaluates positions of a variant by a player other than our default: centipawns for the attackers, None where
-    one side wins soon. Its process ends with the context; ConfigError if it does not say."""
+    """Evaluates positions of a variant by a player other than our default, with the limits in its file, otherwise with
+    `LOOK`: centipawns for the attackers, None where one side wins soon. Its process ends with the context; ConfigError
+    if it does not say."""
+    from hnefi import players
     from hnefi.engine.squares import move_name
     from hnefi.protocol.client import Engine, EngineError, Timeouts, own_command
 
     from .engine_slot import set_variant
 
     what = f"openings.eval_by {shorten(player)}"
+    own = players.load(player).limits
+    limits = LOOK if own == Limits() else own
 
     async def ask(position: Position) -> int | None:
         engine.position(f"fen {position.start_fen}", list(map(move_name, position.moves)))
-        info = (await (await engine.go(LOOK))).info
+        info = (await (await engine.go(limits))).info
         if info is None or info.score is None:
             raise ConfigError(f"{what}: gives no score: expected a player that gives scores")
         cp = info.score.cp
