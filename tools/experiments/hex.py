@@ -43,9 +43,11 @@ CONFIGURATIONS: Mapping[str, tuple[str, ...]] = {
 FUTURE: Mapping[str, tuple[str, ...]] = {
     "copy": ("mutation=copy",),
     "radius-2": ("neighbourhood=2",),
+    "radius-3": ("neighbourhood=3",),
     "everybody": ("neighbourhood=0",),
     "rearrange": ("rearrange=10",),
     "planes": ("network=mlp:5,planes",),
+    "edges": ("network=mlp:5,edges",),
     "transposed": ("network=mlp:5,transposed",),
     "relative": ("noise=relative", "sigma=0.3"),
     "small-noise": ("sigma=0.1",),
