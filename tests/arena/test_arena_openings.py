@@ -184,6 +184,13 @@ def test_another_player_judges_openings(tmp_path: Path) -> None:
     assert found != prepare(ours, 12)["brandubh"]
 
 
+def test_a_player_of_another_game_is_no_judge() -> None:
+    with pytest.raises(
+        ConfigError, match=r"openings\.eval_by 'hex-uct-100': .*expected a player of brandubh"
+    ):
+        prepare(config(eval_by="hex-uct-100"), 1)
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "message"),

@@ -22,6 +22,7 @@ from hnefi.engine.selfplay.match import GAME, Contestant, Table
 from hnefi.engine.session import Session
 from hnefi.engine.solving import acyclic
 from hnefi.engine.squares import file_of, move_name, rank_of, target
+from hnefi.tools.evolve import options
 from hnefi.tools.evolve.run import plan as run_plan
 from hnefi.tools.experiments import command, hex_report
 from hnefi.tools.experiments import hex as experiment
@@ -85,6 +86,14 @@ def test_a_game_is_played_as_both_say() -> None:
     end = head_to_head(first, second, games.initial(variant))
     assert end.outcome is not None
     assert [move_name(move) for move in end.moves[:2]] == ["b2", "a2"]
+
+
+@pytest.mark.parametrize("plan", [Plan(), experiment.QUICK], ids=["whole", "quick"])
+def test_every_configuration_can_be_evolved(plan: Plan) -> None:
+    """The chain below has one change only, and missed a neighbourhood that was too wide for the small torus."""
+    for settings in (*experiment.CONFIGURATIONS.values(), *experiment.FUTURE.values()):
+        said = options.read_settings(options.TORUS, [*settings, f"side={plan.side}"])
+        run_plan(options.TORUS, games.find(plan.future), 1, said).build()
 
 
 # The chain

@@ -52,9 +52,10 @@ def prepare(config: Config, needed: int, specs: Sequence[EngineSpec] = ()) -> di
 
 
 def _too_few(config: Config, name: str, found: int, needed: int) -> ConfigError:
+    wider = " or openings.max_eval" if config["openings.source"] == "random" else ""
     return ConfigError(
         f"openings: {config['openings.source']} has {found} distinct openings of {shorten(name)}: expected {needed}"
-        " (fewer pairs, a larger openings.repeat, or more openings)"
+        f" (fewer pairs, a larger openings.repeat{wider}, or more openings)"
     )
 
 
@@ -152,8 +153,10 @@ def player_judge(player: str, name: str) -> Iterator[Callable[[Position], int | 
     from .engine_slot import set_variant
 
     what = f"openings.eval_by {shorten(player)}"
-    own = players.load(player).limits
-    limits = LOOK if own == Limits() else own
+    found = players.load(player)
+    if misfit := found.misfit(find_variant(name)):
+        raise ConfigError(f"{what}: {misfit}: expected a player of {name}")
+    limits = LOOK if found.limits == Limits() else found.limits
 
     async def ask(position: Position) -> int | None:
         engine.position(f"fen {position.start_fen}", list(map(move_name, position.moves)))

@@ -51,12 +51,18 @@ def resolve(base: Document, flags: Document) -> Config:
         for index, engine in enumerate(engines)
         if "cmd" in engine and not engine.get("name") and registered[index] is None
     )
+    unlimited: list[str] = []
     for engine in engines:
         if not any(engine.get(key) for key in (*LIMITS, "limits_a", "limits_d")):
             own = _own_limits(engine)
             engine |= own or {"nodes": NODES}
-            note = f"no limit was given: nodes = {NODES} for every move, because fixed nodes repeat"
-            notes += [note] * (not own and note not in notes)
+            if not own:
+                unlimited.append(engine.get("name") or engine.get("player") or engine["cmd"])
+    if unlimited:
+        who = ", ".join(dict.fromkeys(map(shorten, unlimited)))
+        notes.append(
+            f"no limit was given for {who}: nodes = {NODES} for every move, because fixed nodes repeat"
+        )
     _name(engines, registered)
     if not 2 <= len(engines) <= 1000:
         raise ConfigError(
@@ -123,8 +129,8 @@ def _engine(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _own_limits(engine: Mapping[str, Any]) -> dict[str, int]:
-    """The limits in the file of an engine's player. One of three plies must not be cut short by nodes that nobody
-    asked for: `simple-d3` was, in a fifth of its moves."""
+    """The limits in the file of an engine's player, of those that a match can have. Nodes that nobody asked for must
+    not cut three plies short: they did with `simple-d3`, in a fifth of its moves."""
     from hnefi.protocol.hosts import registry
 
     if "player" not in engine:

@@ -110,7 +110,7 @@ class Plan:
 
 
 QUICK = Plan(
-    seeds=(1, 2), board="hex:5", solved="hex:3", future="hex:4", generations=4, future_generations=2, side=5, games=20,
+    seeds=(1, 2), board="hex:5", solved="hex:3", future="hex:4", generations=4, future_generations=2, side=7, games=20,
     meetings=1, quick=True,
 )  # fmt: skip
 """A small version that takes seconds; its results say nothing about the document."""
