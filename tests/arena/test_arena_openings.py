@@ -162,7 +162,7 @@ def test_a_broken_record_is_named_by_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-def test_another_player_judges_openings(tmp_path: Path) -> None:
+def test_another_player_judges_openings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     variant = games.find("brandubh")
     own = Searcher(Settings(hash_mib=1))
     with openings.player_judge("default", "brandubh") as judge:
@@ -180,6 +180,8 @@ def test_another_player_judges_openings(tmp_path: Path) -> None:
     told = config(eval_by=str(player), plies="4-6", max_eval=60)
     ours = config(plies="4-6", max_eval=60)
     found = prepare(told, 12)["brandubh"]
+    # A judge may take a minute.
+    assert f"openings of brandubh, judged by {player}: 12/12" in capsys.readouterr().err
     assert prepare(told, 6)["brandubh"] == found[:6]
     assert found != prepare(ours, 12)["brandubh"]
 

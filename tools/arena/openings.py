@@ -130,14 +130,22 @@ def _random(config: Config, name: str, wanted: int) -> Iterator[Opening]:
     from hnefi.engine.openings import generate
     from hnefi.engine.squares import move_name
 
-    table = config.tables["openings"]
+    from ..common.live import Counter, Live
+
+    table, output = config.tables["openings"], config.tables["output"]
     plies = parse_plies(table["plies"])
     with ExitStack() as stack:
-        judge = None
+        judge = counted = None
         if table["eval_by"] != "default":
             judge = stack.enter_context(player_judge(table["eval_by"], name))
+            live = Live(sys.stderr, plain=output["plain"], quiet=output["quiet"])
+            stack.callback(live.close)
+            counted = Counter(live, f"openings of {name}, judged by {table['eval_by']}:")
         variant = find_variant(name)
-        for position in generate(variant, wanted, table["seed"], plies, table["max_eval"], judge):
+        found = generate(variant, wanted, table["seed"], plies, table["max_eval"], judge)
+        for number, position in enumerate(found, 1):
+            if counted:
+                counted(number, wanted)
             yield Opening(None, tuple(map(move_name, position.moves)))
 
 
