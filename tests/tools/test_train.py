@@ -330,10 +330,9 @@ def test_lessons_begin_with_another_net(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(
         gate, "play", lambda *_: gate.Verdict("H0", 0.0, 2, gate.Side(1, 0, 0), gate.Side(1, 0, 0))
     )
-    monkeypatch.setattr(learner, "RATE", 0.0)
     first = trained(tmp_path / "first", games_of=12)
     mine = first.place(1) / run.NET
-    values = SMALL | {"games": 12, "init": str(mine), "seed": 2}
+    values = SMALL | {"games": 12, "init": str(mine), "seed": 2, "rate": 0.0}
     variant: Any = games.find("mini-six")
     second = run.Training(tmp_path / "second", variant, "mini-six", values, Live(io.StringIO(), plain=True))
     second.go_on(run.Hands(), lambda: None)
@@ -395,7 +394,7 @@ def test_openings_are_kept_with_the_training(tmp_path: Path, capsys: pytest.Capt
     old = [each for each in text if not each.startswith(run.NEWER)]
     assert len(old) == len(text) - len(run.NEWER)
     (tmp_path / "old" / run.CONFIG).write_text("\n".join(old))
-    assert [run.read_config(tmp_path / "old")[name] for name in run.NEWER] == ["", ""]
+    assert [run.read_config(tmp_path / "old")[name] for name in run.NEWER] == ["", "", learner.RATE]
 
 
 @pytest.mark.parametrize(
@@ -475,6 +474,7 @@ def test_a_folder_is_of_one_training(two_rounds: Path, capsys: pytest.CaptureFix
         (["brandubh", "--elo0", "20", "--elo1", "10"], "--elo0: expected less than --elo1"),
         (["brandubh", "--nodes", "10,x"], "--nodes"),
         (["brandubh", "--blend", "2"], "--blend"),
+        (["brandubh", "--rate", "0"], "argument --rate: '0': expected a number from 1e-06 to 1"),
         (["--resume", "x", "--games", "3"], "--resume with --games: expected --rounds only"),
         (["--resume", "x"], "x/config.toml: No such file or directory: expected the folder of a training"),
         (["--plots", "x"], "x/config.toml: No such file or directory: expected the folder of a training"),

@@ -213,6 +213,17 @@ def test_a_net_learns_what_can_be_known() -> None:
     assert losses[0] == pytest.approx(after, rel=0.3)
 
 
+def test_a_first_step_is_as_long_as_the_rate() -> None:
+    encoding = encoding_of("brandubh")
+    examples = encoding.examples(rows_of("brandubh", 60), np.linspace(0, 1, 60))
+    for rate in (2e-3, 2e-4):
+        taught = learner.Learner(encoding, "1 1", 3, learner.NumpyLessons, rate=rate)
+        before = taught.weights["shared"].copy()
+        list(taught.learn(examples))
+        assert taught.steps == 1
+        assert np.abs(taught.weights["shared"] - before).max() == pytest.approx(rate, rel=0.02)
+
+
 def test_lessons_continue_where_they_were_left(tmp_path: Path) -> None:
     encoding = encoding_of("brandubh")
     examples = encoding.examples(rows_of("brandubh", 60), np.linspace(0, 1, 60))

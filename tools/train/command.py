@@ -114,6 +114,12 @@ def _parser() -> Any:
     )
     add("blend", number(0, 1), "B", "how much of the target is the search's score; the rest is the result")
     add("epochs", arguments.positive, "N", "passes through the positions")
+    add(
+        "rate",
+        number(1e-6, 1),
+        "R",
+        "learning rate of the first epoch; a tenth or so lets --init keep what it knows",
+    )
     add("window", arguments.positive, "N", "rounds whose games are learned from")
     add("gate_pairs", arguments.positive, "N", "pairs of games of each test at most")
     add("gate_nodes", arguments.positive, "N", "nodes per move in tests")

@@ -23,6 +23,7 @@ from .inputs import Encoding, Examples
 TOP = nnue.CLIP / nnue.ACTIVATION_UNIT
 BATCH = 1024
 RATE = 2e-3
+"""The learning rate in the first epoch, unless said otherwise."""
 LAST_RATE = 0.02
 """The share of the rate that is left in the last epoch; between it falls along half a cosine."""
 BETAS, EPSILON = (0.9, 0.999), 1e-8
@@ -183,8 +184,9 @@ class Learner:
         epochs: int,
         lessons: type[Lessons],
         init: Weights | None = None,
+        rate: float = RATE,
     ) -> None:
-        self.encoding, self.seed, self.epochs = encoding, seed, epochs
+        self.encoding, self.seed, self.epochs, self.rate = encoding, seed, epochs, rate
         self._lessons = lessons
         self.weights = begin(encoding, seed) if init is None else init
         self.means = {name: np.zeros_like(array) for name, array in self.weights.items()}
@@ -198,7 +200,7 @@ class Learner:
         draw = np.random.default_rng(int.from_bytes(digest[:8], "little"))
         order = draw.permutation(len(examples))
         share = self.epoch / max(1, self.epochs - 1)
-        rate = RATE * (LAST_RATE + (1 - LAST_RATE) * (1 + np.cos(np.pi * min(1, share))) / 2)
+        rate = self.rate * (LAST_RATE + (1 - LAST_RATE) * (1 + np.cos(np.pi * min(1, share))) / 2)
         lessons = self._lessons(self.weights, self.means, self.squares, self.encoding)
         for first in range(0, len(order), BATCH):
             batch = examples.take(order[first : first + BATCH])

@@ -41,7 +41,7 @@ from ..common.calibration import LOGIT, expected, loss, scale_of
 from ..common.live import Live, Pace
 from . import gate, inputs, shards
 from .games import UNKNOWN, Series, play
-from .learner import Learner, NumpyLessons, logits, quantised, restored, whole_logits
+from .learner import RATE, Learner, NumpyLessons, logits, quantised, restored, whole_logits
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
@@ -71,6 +71,7 @@ DEFAULTS: Mapping[str, Any] = {
     "also": [],
     "blend": 0.7,
     "epochs": 30,
+    "rate": RATE,
     "window": 3,
     "gate_pairs": 400,
     "gate_nodes": 2000,
@@ -79,7 +80,7 @@ DEFAULTS: Mapping[str, Any] = {
     "seed": 1,
 }
 """What a training follows from, besides the variant."""
-NEWER = ("init", "openings_file")
+NEWER = ("init", "openings_file", "rate")
 """Options that trainings begun with hnefi 0.2.0 do not name."""
 GROWS = ("rounds",)
 """Options that may be larger when a training is continued."""
@@ -321,7 +322,9 @@ class Training:
             by = TorchLessons
         init = self.values["init"]
         first = restored(initial(init, self.variant).arrays, self.encoding) if init else None
-        learner = Learner(self.encoding, f"{self.values['seed']} {number}", epochs, by, first)
+        learner = Learner(
+            self.encoding, f"{self.values['seed']} {number}", epochs, by, first, self.values["rate"]
+        )
         path = folder / CHECKPOINT
         if path.exists():
             try:
