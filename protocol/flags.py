@@ -203,7 +203,8 @@ def parse(argv: list[str]) -> list[tuple[str, str]]:
     parser = Parser(
         prog="hnefi engine",
         description="The engine on standard input and output. Type help for the commands, quit to leave.",
-        epilog="The flags act like setoption before the first line is read, in their order.",
+        epilog="The flags act like setoption before the first line is read, in their order; one that is refused ends "
+        "the engine. A player begins with the variant that it plays.",
         allow_abbrev=False,
     )
     parser.set_defaults(settings=[])
@@ -215,4 +216,20 @@ def parse(argv: list[str]) -> list[tuple[str, str]]:
         "--option", action=_Setting, metavar="NAME=VALUE", help="any option of the greeting; repeatable"
     )
     settings: list[tuple[str, str]] = parser.parse_args(argv).settings
-    return settings
+    return [*_variant_of_player(settings), *settings]
+
+
+def _variant_of_player(settings: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The options that choose the variant which a player plays, where no other is named."""
+    named = {name.casefold(): value for name, value in settings}
+    if "player" not in named or not named.keys().isdisjoint({"variant", "rules"}):
+        return []
+    from contextlib import suppress
+
+    from hnefi import players
+
+    with suppress(players.PlayerError):
+        if variant := players.load(named["player"]).variant:
+            # It may be one of those that the path has.
+            return [*(each for each in settings if each[0].casefold() == "variantpath"), ("Variant", variant)]
+    return []

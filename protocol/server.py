@@ -21,7 +21,7 @@ from contextlib import suppress
 
 from hnefi.engine import about, options
 
-from .hosts.exit_codes import DONE, SIGNALLED, STORAGE
+from .hosts.exit_codes import DONE, SIGNALLED, STORAGE, USAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -346,9 +346,17 @@ class Server:
 
         self.output.line(compiling_line(progress))
 
+    def _begin_with(self, settings: Sequence[tuple[str, str]]) -> None:
+        """The options of the command line; a wrong one ends the process, as nobody may have asked for what is left."""
+        try:
+            for name, value in settings:
+                self.commands.setoption(["setoption", "name", name, "value", value])
+        except ValueError as error:
+            print(f"hnefi engine: error: {error}\nSee `hnefi engine --help`.", file=sys.stderr, flush=True)
+            os._exit(USAGE)
+
     def _carry_out(self, settings: Sequence[tuple[str, str]]) -> None:
-        for name, value in settings:
-            self.commands.carry_out(["setoption", "name", name, "value", value])
+        self._begin_with(settings)
         while (line := self.inbox.get()) is not None:
             self.output.log_input(line)
             self._batch = line.batch

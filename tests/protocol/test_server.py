@@ -13,6 +13,7 @@ import pexpect
 import pytest
 from conversation import ENGINE, PATIENCE, Conversation
 
+from hnefi.engine import catalogue
 from hnefi.engine.about import VERSION
 from hnefi.protocol import server
 from hnefi.protocol.commands import TABLE
@@ -446,15 +447,40 @@ def test_flags_are_options() -> None:
         assert len(engine.until("bestmove")[-1].split()) == 2
 
 
+def test_a_player_begins_with_the_variant_that_it_plays(tmp_path: Path) -> None:
+    text = Path(catalogue.FOLDER, "mini-four.toml").read_text("utf-8")
+    (tmp_path / "mine.toml").write_text(text.replace('name = "mini-four"', 'name = "mine"'))
+    player = tmp_path / "one.toml"
+    player.write_text('description = "Plays mine."\nvariant = "mine"\n')
+    named = [
+        (["--player", "hexapawn-perfect"], "hexapawn:3x3"),
+        (["--player", "hexapawn-perfect", "--option", "Variant=hexapawn:4x4"], "hexapawn:4x4"),
+        (["--option", f"player={player}", "--option", f"VariantPath={tmp_path / 'mine.toml'}"], "mine"),
+    ]
+    for flags, name in named:
+        with Conversation(*flags) as engine:
+            assert engine.line().startswith(f"info string variant {name} ")
+
+
 def test_flags_that_are_wrong() -> None:
-    with Conversation("--option", "Hash=0") as engine:
-        assert engine.line() == "info string error setoption Hash 0: expected 1 to 65536"
-    for flags in (["--option", "Hash"], ["--nonsense"], ["word"]):
+    """Whoever asked for a variant, a player or an option does not get another one instead."""
+    for flags, said in (
+        (["--option", "Hash"], "--option Hash: expected NAME=VALUE"),
+        (["--option", "Hash=0"], "setoption Hash 0: expected 1 to 65536"),
+        (["--option", "Nonsense=1"], "setoption Nonsense: expected the name of an option"),
+        (
+            ["--variant", "nonsense"],
+            "variant: 'nonsense': expected the name of a variant (`variants` lists them)",
+        ),
+        (["--player", "nonsense"], "setoption Player nonsense: no player 'nonsense': expected a name that "),
+        (["--nonsense"], "unrecognized arguments: --nonsense"),
+        (["word"], "unrecognized arguments: word"),
+    ):
         result = subprocess.run(
             [*ENGINE, *flags], capture_output=True, text=True, check=False, timeout=PATIENCE
         )
         assert (result.returncode, result.stdout) == (2, "")
-        assert "hnefi engine: error: " in result.stderr
+        assert f"hnefi engine: error: {said}" in result.stderr
         assert len(result.stderr.splitlines()) == 2
     result = subprocess.run([*ENGINE, "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert "--player NAME" in result.stdout
