@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import subprocess
 import sys
 import time
 import uuid
 from pathlib import Path
 
+import aiomqtt
 import pytest
 from mqtt_brokers import WAIT, TestBroker, free_port, password
 from mqtt_parts import NAGLE, quick, quick_ones, until
 from patience import PROMPTLY
 
 from hnefi.protocol.hosts import connecting
-from hnefi.protocol.hosts.broker import client, topics
+from hnefi.protocol.hosts.broker import client, library, topics
 from hnefi.protocol.hosts.broker.client import (
     Access,
     Link,
@@ -369,3 +372,31 @@ def test_a_prefix_stands_before_all_topics_and_is_seen_by_nobody_inside(broker: 
         assert set(heard["outside"]) == {*said, "club/a/t/one", "club/a/t/will"}
 
     asyncio.run(asyncio.wait_for(play(), WAIT))
+
+
+def test_a_refusal_that_nobody_waits_for_is_not_logged() -> None:
+    """A program that is told to end while it connects used to leave a traceback."""
+    logged: list[object] = []
+
+    async def refused() -> aiomqtt.Client:
+        try:
+            await asyncio.sleep(WAIT)
+        except asyncio.CancelledError:
+            raise aiomqtt.MqttError("refused") from None
+        raise AssertionError("not ended")
+
+    async def end() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context["message"]))
+        guest = aiomqtt.Client("127.0.0.1")
+        guest.__aenter__ = refused  # type: ignore[method-assign]
+        entering = asyncio.create_task(library.enter(guest))
+        await asyncio.sleep(0.1)
+        entering.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await entering
+        del entering
+        gc.collect()
+
+    asyncio.run(end())
+    gc.collect()
+    assert logged == []

@@ -86,9 +86,10 @@ async def enter(client: aiomqtt.Client) -> None:
                 loop.call_soon_threadsafe(connected.set)
 
     client._client_connect = connect_for_somebody  # type: ignore[method-assign]
-    # A cancelled caller gets no refusal; without this asyncio would log that it was never retrieved.
-    client._connected.add_done_callback(lambda future: future.cancelled() or future.exception())
     entering = asyncio.ensure_future(client.__aenter__())
+    # A cancelled caller gets no refusal; without this asyncio would log that it was never retrieved.
+    for refused in (client._connected, entering):
+        refused.add_done_callback(lambda future: future.cancelled() or future.exception())
     watching = asyncio.ensure_future(closed.wait())
     try:
         await asyncio.wait([entering, watching], return_when=asyncio.FIRST_COMPLETED)
