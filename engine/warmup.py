@@ -105,11 +105,13 @@ def hear(tell: Callable[[Kind], None]) -> None:
 def example(needed: Kind) -> tuple[AnyVariant, Settings]:
     """A variant and settings of this kind."""
     from . import games
+    from .evaluators import HAND
     from .search.types import Settings
 
     game, algorithm, evaluator = needed
-    variant = games.find(catalogue.DEFAULT if evaluator == NET else SMALL[game])
-    return variant, Settings(algorithm=algorithm, evaluator=BARE.get(evaluator, "default"))
+    if evaluator == NET:
+        return games.find(catalogue.DEFAULT), Settings(algorithm=algorithm)
+    return games.find(SMALL[game]), Settings(algorithm=algorithm, evaluator=BARE.get(evaluator, HAND))
 
 
 def load(needed: Kind = USUAL_KIND) -> bool:
@@ -136,19 +138,20 @@ def warm(*, everything: bool = False) -> None:
 def warm_portion(game: str, *, everything: bool = False) -> None:
     """Compile or load one of `PORTIONS`."""
     from . import games
+    from .evaluators import HAND
     from .search.types import Settings
 
     variant = games.find(SMALL[game])
     with cache.LOCK.session():
         for algorithm in ALGORITHMS:
-            for evaluator in ("default", *BARE.values()):
+            for evaluator in (HAND, *BARE.values()):
                 # Who asks for these can wait for them.
-                seldom = evaluator != "default" and algorithm != "alphabeta"
+                seldom = evaluator != HAND and algorithm != "alphabeta"
                 if seldom and not everything:
                     continue
                 if evaluator == BARE["policy"] and algorithm != "mcts":
                     continue
-                if (game, algorithm, evaluator) == ("tafl", "minimax", "default"):
+                if (game, algorithm, evaluator) == ("tafl", "minimax", HAND):
                     continue
                 prepare(variant, Settings(algorithm=algorithm, evaluator=evaluator))
         if game == USUAL_KIND[0]:
@@ -156,7 +159,7 @@ def warm_portion(game: str, *, everything: bool = False) -> None:
         with _compiling((game, OTHERS, "")):
             position = games.initial(variant)
             _count(position)
-            _evaluate(position, ("default", BARE["loaded"], *([BARE["policy"]] if everything else [])))
+            _evaluate(position, (HAND, BARE["loaded"], *([BARE["policy"]] if everything else [])))
             if everything:
                 _contest(variant)
 
@@ -176,6 +179,7 @@ def _compiling(needed: Kind) -> Iterator[None]:
 def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position:
     """Play, search and evaluate a little by these settings, so that every kernel they need is there; a position."""
     from . import games
+    from .evaluators import HAND
     from .search.searcher import Searcher
     from .search.types import Limits, Settings
 
@@ -185,7 +189,7 @@ def warm_game(variant: AnyVariant, settings: Settings | None = None) -> Position
     if needed == NET:
         evaluator, position = settings.evaluator, games.initial(variant)
     else:
-        evaluator = BARE.get(needed, "default")
+        evaluator = BARE.get(needed, HAND)
         position = games.initial(games.find(SMALL[variant.game]))
     move = position.legal_moves_with_captures()[0][0]
     position.play(move)

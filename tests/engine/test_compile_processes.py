@@ -21,7 +21,7 @@ import pytest
 from compile_parts import SMALL, compiled, linked, run
 
 import hnefi.engine
-from hnefi.engine import warmup
+from hnefi.engine import evaluators, warmup
 from hnefi.engine.compile import cache, jit, progress
 from hnefi.engine.compile.progress import Progress
 
@@ -396,7 +396,7 @@ def test_what_is_seldom_asked_for_is_compiled_when_everything_is(monkeypatch: py
     assert usual < seen
     for game in warmup.SMALL:
         assert (game, "count") in usual
-        assert (game, "values", "default", "zero") in usual
+        assert (game, "values", evaluators.HAND, "zero") in usual
         assert {
             (game, "alphabeta", "default"),
             (game, "alphabeta", "loaded"),

@@ -19,6 +19,9 @@ from hnefi.engine.session import Session
 from hnefi.tools.bench.siege import SHIPPED, read
 
 PICKED = {
+    "brandubh": "net-brandubh-2",
+    "brandubh-walker": "net-brandubh-2",
+    "brandubh-wtf3": "net-brandubh-2",
     "copenhagen": "net-copenhagen-2",
     "copenhagen-org": "net-copenhagen-2",
     "copenhagen-relaxed": "net-copenhagen-2",
@@ -187,11 +190,11 @@ def test_levels_play_by_the_evaluator_that_they_were_measured_with() -> None:
 
 
 def test_what_is_compiled_is_what_searches_need() -> None:
-    copenhagen, brandubh = games.find("copenhagen"), games.find("brandubh")
+    copenhagen, tawlbwrdd = games.find("copenhagen"), games.find("tawlbwrdd")
     assert warmup.kind(copenhagen, Settings()) == ("tafl", "alphabeta", "nnue")
     assert warmup.kind(copenhagen, Settings(skill=3)) == ("tafl", "alphabeta", "default")
     assert warmup.kind(copenhagen, Settings(algorithm="mcts", skill=3)) == ("tafl", "mcts", "nnue")
-    assert warmup.kind(brandubh, Settings()) == ("tafl", "alphabeta", "default")
+    assert warmup.kind(tawlbwrdd, Settings()) == ("tafl", "alphabeta", "default")
     assert warmup.kind(games.find("hex:5"), Settings()) == ("hex", "alphabeta", "default")
 
 
@@ -232,8 +235,8 @@ def test_eval_says_what_was_picked() -> None:
     session = Session()
     assert session.remarks()[0] == "evaluator net-copenhagen-2 weights copenhagen"
     assert session.evaluate()[0][0] == "network"
-    session.set_variant("brandubh")
-    assert session.remarks() == ["evaluator default-2026.3 weights brandubh"]
+    session.set_variant("tawlbwrdd")
+    assert session.remarks() == ["evaluator default-2026.3 weights tawlbwrdd"]
 
 
 def test_the_signature_does_not_depend_on_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -309,8 +309,8 @@ def test_levels_evaluate_as_they_did_when_they_were_measured() -> None:
     assert by("default", 5) == by(skill.EVALUATOR, 5) != by("simple", 5)
     assert by("default", 10) != by(skill.EVALUATOR, 10)
     searcher = Searcher(Settings(hash_mib=1, skill=5))
-    think(start("brandubh"), Limits(infinite=True, nodes=500), searcher)
-    newest = evaluators.parameters("default", start("brandubh").variant)[0]
+    think(start("ard-ri"), Limits(infinite=True, nodes=500), searcher)
+    newest = evaluators.parameters(evaluators.HAND, start("ard-ri").variant)[0]
     assert searcher.params[0]["lost"].tolist() == newest["lost"].tolist()
     assert by("default", 5, "hex:4")
 

@@ -398,7 +398,7 @@ def test_every_set_of_weights_has_a_name() -> None:
     folders = {folder.name for folder in tafl_weights.FOLDER.iterdir() if folder.is_dir()}
     assert {"", *folders} == set(SETS)
     game = games.find("brandubh")
-    now, then = (evaluators.parameters(name, game)[0] for name in ("default", "default-2026.1"))
+    now, then = (evaluators.parameters(name, game)[0] for name in (evaluators.HAND, "default-2026.1"))
     assert now["lost"].tolist() == tafl_weights.read("brandubh")["lost"]
     assert then["lost"].tolist() == tafl_weights.read("brandubh", "2026.1")["lost"]
     assert evaluators.misfit("default", games.find("hex:4")) is None

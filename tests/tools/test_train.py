@@ -460,7 +460,7 @@ def test_a_folder_is_of_one_training(two_rounds: Path, capsys: pytest.CaptureFix
         (["brandubh", "--network", "mlp:5"], "--network mlp:5: expected nnue:UNITS"),
         (["brandubh", "--network", "nnue:40"], "expected a multiple of 32"),
         (["copenhagen", "--network", "nnue:256"], "at most 524288"),
-        (["tawlbwrdd", "--init", "nobody"], "--init 'nobody': expected net-copenhagen-2, "),
+        (["tawlbwrdd", "--init", "nobody"], "--init 'nobody': expected net-brandubh-2, "),
         (["tawlbwrdd", "--init", "n.safetensors"], "--init: "),
         (
             ["tawlbwrdd", "--init", "net-sea-battle-9-1"],
