@@ -22,7 +22,7 @@ PICKED = {
     "brandubh": "net-brandubh-2",
     "brandubh-walker": "net-brandubh-2",
     "brandubh-wtf3": "net-brandubh-2",
-    "copenhagen": "net-copenhagen-2",
+    "copenhagen": "net-copenhagen-3",
     "copenhagen-org": "net-copenhagen-2",
     "copenhagen-relaxed": "net-copenhagen-2",
     "fetlar": "net-fetlar-1",
@@ -67,9 +67,13 @@ def test_the_documents_list_what_is_picked() -> None:
 
 @pytest.mark.parametrize("name", evaluators.NETWORKS)
 def test_shipped_networks_are_for_the_rules_that_pick_them(name: str) -> None:
+    """Them, or a newer one of the same series."""
     evaluator = files.peek(evaluators.NETWORKS[name])
     assert evaluator.document["name"] == name
-    assert evaluators.PICKED[evaluator.rules_hash] == name
+    series, number = name.rsplit("-", 1)
+    picked, newest = evaluators.PICKED[evaluator.rules_hash].rsplit("-", 1)
+    assert picked == series
+    assert int(newest) >= int(number)
     assert games.find(evaluator.variant).hash == evaluator.rules_hash
 
 
@@ -94,14 +98,14 @@ def test_other_rules_on_the_same_board_are_evaluated_by_hand() -> None:
     variant = games.find("copenhagen").with_switches(repetition="draw")
     assert evaluators.resolve("default", variant) == evaluators.HAND
     assert evaluators.misfit("default", variant) is None
-    assert "made for copenhagen" in str(evaluators.misfit("net-copenhagen-2", variant))
+    assert "made for copenhagen" in str(evaluators.misfit("net-copenhagen-3", variant))
     assert warmup.kind(variant, Settings()) == ("tafl", "alphabeta", "default")
 
 
 def test_default_searches_with_what_it_picks() -> None:
     limits = Limits(depth=5)
     default = lines(Settings(hash_mib=1), limits)
-    assert default == lines(Settings(hash_mib=1, evaluator="net-copenhagen-2"), limits)
+    assert default == lines(Settings(hash_mib=1, evaluator="net-copenhagen-3"), limits)
     assert default != lines(Settings(hash_mib=1, evaluator=evaluators.HAND), limits)
 
 
@@ -117,7 +121,7 @@ def siege(men: str, side: str) -> Any:
 def test_a_siege_is_evaluated_by_hand(men: str, side: str, by_hand: bool) -> None:
     """With three men left besides the king, or fewer, and no corner that he can reach: by searches and by `eval`."""
     position = siege(men, side)
-    picked, other = [evaluators.HAND, "net-copenhagen-2"][:: 1 if by_hand else -1]
+    picked, other = [evaluators.HAND, "net-copenhagen-3"][:: 1 if by_hand else -1]
     limits = Limits(depth=4)
     default = lines(Settings(hash_mib=1), limits, position)
     assert default == lines(Settings(hash_mib=1, evaluator=picked), limits, position)
@@ -136,7 +140,7 @@ def test_a_search_becomes_a_siege_with_its_root_and_never_below(monkeypatch: pyt
             Settings(hash_mib=1), limits, position
         )
     assert evaluators.is_siege("default", after)
-    assert not any(evaluators.is_siege(name, after) for name in ("net-copenhagen-2", evaluators.HAND))
+    assert not any(evaluators.is_siege(name, after) for name in ("net-copenhagen-3", evaluators.HAND))
     monkeypatch.setattr(evaluators, "PICKED", {})
     assert not evaluators.is_siege("default", after)
 
@@ -146,9 +150,9 @@ def test_other_algorithms_evaluate_sieges_by_hand_too(algorithm: str) -> None:
     position, limits = siege("3T7", "a"), Limits(nodes=200) if algorithm == "puct" else Limits(depth=2)
     values = {
         name: lines(Settings(algorithm=algorithm, hash_mib=1, evaluator=name), limits, position)[-1][1]
-        for name in ("default", evaluators.HAND, "net-copenhagen-2")
+        for name in ("default", evaluators.HAND, "net-copenhagen-3")
     }
-    assert values["default"] == values[evaluators.HAND] != values["net-copenhagen-2"]
+    assert values["default"] == values[evaluators.HAND] != values["net-copenhagen-3"]
 
 
 def test_every_thread_of_a_tree_search_evaluates_a_siege_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +190,7 @@ def test_levels_play_by_the_evaluator_that_they_were_measured_with() -> None:
     limits = Limits(nodes=3000)
     level = lines(Settings(hash_mib=1, skill=4), limits)
     assert level == lines(Settings(hash_mib=1, skill=4, evaluator=skill.EVALUATOR), limits)
-    assert level != lines(Settings(hash_mib=1, skill=4, evaluator="net-copenhagen-2"), limits)
+    assert level != lines(Settings(hash_mib=1, skill=4, evaluator="net-copenhagen-3"), limits)
 
 
 def test_what_is_compiled_is_what_searches_need() -> None:
@@ -233,7 +237,7 @@ def test_an_analysis_at_a_low_level_prepares_what_it_needs(monkeypatch: pytest.M
 
 def test_eval_says_what_was_picked() -> None:
     session = Session()
-    assert session.remarks()[0] == "evaluator net-copenhagen-2 weights copenhagen"
+    assert session.remarks()[0] == "evaluator net-copenhagen-3 weights copenhagen"
     assert session.evaluate()[0][0] == "network"
     session.set_variant("tawlbwrdd")
     assert session.remarks() == ["evaluator default-2026.3 weights tawlbwrdd"]

@@ -23,6 +23,7 @@ EXAMPLES = (
     "copenhagen --out net --network nnue:128 --games 20000 --nodes 1000,3000 --backend loky",
     "--resume brandubh-net --rounds 6",
     "copenhagen --out second --seed 2 --teacher net/best.safetensors --also net --network nnue:128",
+    "copenhagen --out on --init net-copenhagen-3 --teacher net-copenhagen-3 --strays 3 --rate 2e-4 --epochs 3",
     "tawlbwrdd --out tawlbwrdd-net --init net-copenhagen-2 --games 10000 --strays 3",
     "tablut-linnaeus --out from-zero --teacher zero --blend 0 --rounds 10",
     "--plots brandubh-net",
@@ -118,7 +119,7 @@ def _parser() -> Any:
         "rate",
         number(1e-6, 1),
         "R",
-        "learning rate of the first epoch; a tenth or so lets --init keep what it knows",
+        "learning rate of the first epoch; a tenth of the usual one suits an --init that plays well",
     )
     add("window", arguments.positive, "N", "rounds whose games are learned from")
     add("gate_pairs", arguments.positive, "N", "pairs of games of each test at most")
