@@ -402,8 +402,8 @@ def test_every_set_of_weights_has_a_name() -> None:
     assert now["lost"].tolist() == tafl_weights.read("brandubh")["lost"]
     assert then["lost"].tolist() == tafl_weights.read("brandubh", "2026.1")["lost"]
     assert evaluators.misfit("default", games.find("hex:4")) is None
-    newest = evaluators.parameters(evaluators.NEWEST, game)
-    assert newest.tobytes() == evaluators.parameters("default", game).tobytes()
+    # Not byte by byte: what lies between the fields of a record is anything.
+    assert evaluators.parameters(evaluators.NEWEST, game) == evaluators.parameters("default", game)
     start = games.initial(games.find("fetlar-2013"))
     assert evaluators.remarks(evaluators.HAND, start) == [f"evaluator {evaluators.HAND} weights copenhagen"]
     assert evaluators.remarks("default-2026.1", start) == ["evaluator default-2026.1 weights copenhagen"]
