@@ -204,7 +204,7 @@ def parse(argv: list[str]) -> list[tuple[str, str]]:
         prog="hnefi engine",
         description="The engine on standard input and output. Type help for the commands, quit to leave.",
         epilog="The flags act like setoption before the first line is read, in their order; one that is refused ends "
-        "the engine. A player begins with the variant that it plays.",
+        "the engine. Where no variant is named, a player begins with the one that it plays.",
         allow_abbrev=False,
     )
     parser.set_defaults(settings=[])
@@ -221,15 +221,17 @@ def parse(argv: list[str]) -> list[tuple[str, str]]:
 
 def _variant_of_player(settings: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The options that choose the variant which a player plays, where no other is named."""
-    named = {name.casefold(): value for name, value in settings}
-    if "player" not in named or not named.keys().isdisjoint({"variant", "rules"}):
-        return []
     from contextlib import suppress
 
+    from hnefi.engine import options
+
+    named = {option.name: value for name, value in settings if (option := options.find(name))}
+    if "Player" not in named or not named.keys().isdisjoint({"Variant", "Rules"}):
+        return []
     from hnefi import players
 
     with suppress(players.PlayerError):
-        if variant := players.load(named["player"]).variant:
+        if variant := players.load(named["Player"]).variant:
             # It may be one of those that the path has.
-            return [*(each for each in settings if each[0].casefold() == "variantpath"), ("Variant", variant)]
+            return [item for item in named.items() if item[0] == "VariantPath"] + [("Variant", variant)]
     return []

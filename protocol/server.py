@@ -21,7 +21,7 @@ from contextlib import suppress
 
 from hnefi.engine import about, options
 
-from .hosts.exit_codes import DONE, SIGNALLED, STORAGE, USAGE
+from .hosts.exit_codes import DONE, OURS_FAILED, SIGNALLED, STORAGE, USAGE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -351,9 +351,16 @@ class Server:
         try:
             for name, value in settings:
                 self.commands.setoption(["setoption", "name", name, "value", value])
-        except ValueError as error:
-            print(f"hnefi engine: error: {error}\nSee `hnefi engine --help`.", file=sys.stderr, flush=True)
-            os._exit(USAGE)
+        except Exception as error:  # noqa: BLE001 - out of here, any would leave a process that answers nobody
+            fault = (
+                "" if isinstance(error, ValueError) else f"{type(error).__name__}, a fault of the engine: "
+            )
+            print(
+                f"hnefi engine: error: {fault}{error}\nSee `hnefi engine --help`.",
+                file=sys.stderr,
+                flush=True,
+            )
+            os._exit(OURS_FAILED if fault else USAGE)
 
     def _carry_out(self, settings: Sequence[tuple[str, str]]) -> None:
         self._begin_with(settings)

@@ -455,6 +455,7 @@ def test_a_player_begins_with_the_variant_that_it_plays(tmp_path: Path) -> None:
     named = [
         (["--player", "hexapawn-perfect"], "hexapawn:3x3"),
         (["--player", "hexapawn-perfect", "--option", "Variant=hexapawn:4x4"], "hexapawn:4x4"),
+        (["--player", "hexapawn-perfect", "--option", "UCI_Variant=hexapawn:4x4"], "hexapawn:4x4"),
         (["--option", f"player={player}", "--option", f"VariantPath={tmp_path / 'mine.toml'}"], "mine"),
     ]
     for flags, name in named:
@@ -484,6 +485,25 @@ def test_flags_that_are_wrong() -> None:
         assert len(result.stderr.splitlines()) == 2
     result = subprocess.run([*ENGINE, "--help"], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert "--player NAME" in result.stdout
+
+
+def test_a_fault_at_the_command_line_ends_the_engine() -> None:
+    """Out of the thread that sets options it would leave a process that answers nobody."""
+    code = """if True:
+        from hnefi.protocol import commands, server
+        del commands.Commands.setoption
+        server.main(["--option=Hash=8"])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == exit_codes.OURS_FAILED
+    assert "hnefi engine: error: AttributeError, a fault of the engine: " in done.stderr
 
 
 def test_the_log_has_every_line(tmp_path: Path) -> None:
