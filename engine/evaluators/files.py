@@ -18,6 +18,7 @@ import struct
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,7 @@ class EvaluatorError(ValueError):
     """Not an evaluator, or not one for these rules; the message names the file and what was found and expected."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evaluator:
     """An architecture with its arrays, its rules and its origin.
 
@@ -92,9 +93,13 @@ class Evaluator:
         """What the value means."""
         return {**self.network.output, **self.document.get("output", {})}
 
-    @property
+    @cached_property
     def sha256(self) -> str:
-        """64 hex digits: the hash of the arrays' bytes as a file holds them."""
+        """64 hex digits: the hash of the arrays' bytes as a file holds them.
+
+        Every search asks for it, to see whether its parameters are still those of the file; reckoning it for a megabyte
+        each time once took more of a training's games than their searches.
+        """
         return hashlib.sha256(b"".join(_bytes(array) for array in self.arrays.values())).hexdigest()
 
 

@@ -24,7 +24,8 @@ from hnefi.engine import evaluators, games
 from hnefi.engine.evaluators import files, network
 from hnefi.engine.evaluators.files import Evaluator, EvaluatorError
 from hnefi.engine.games import interface as verbs
-from hnefi.engine.search.types import Limits, SearchResult
+from hnefi.engine.search.searcher import Searcher
+from hnefi.engine.search.types import Limits, SearchResult, Settings
 from hnefi.engine.session import Session, SessionError
 from hnefi.tools import cli
 
@@ -492,6 +493,25 @@ def test_a_session_searches_by_a_file(good: Path) -> None:
     assert session.wait(60)
     assert len(results) == 2
     assert all(result.move for _, result in results)
+
+
+def test_searches_by_a_file_reckon_its_hash_once(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network's weights may be a megabyte, and a small search takes no longer than hashing them."""
+    sums = 0
+
+    def counted(array: Any, ours: Callable[[Any], bytes] = files._bytes) -> bytes:
+        nonlocal sums
+        sums += 1
+        return ours(array)
+
+    evaluators.read(str(good))
+    monkeypatch.setattr(files, "_bytes", counted)
+    position = games.initial(games.find("brandubh"))
+    searcher = Searcher(Settings(hash_mib=1, evaluator=str(good)))
+    for _ in range(3):
+        searcher.begin()
+        assert searcher.search(position, Limits(depth=1), lambda _: None).move
+    assert sums == len(files.peek(str(good)).arrays)
 
 
 def test_a_refused_evaluator_leaves_the_old_one(good: Path) -> None:
