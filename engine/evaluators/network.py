@@ -127,7 +127,7 @@ class Network:
         return LOADED
 
     def record(self, variant: AnyVariant, genome: Any, scale: float | None = None) -> Any:
-        """The parameters for kernels, in a one-element recarray of dtype `loaded.LOADED`, of
+        """The parameters for kernels, in a one-element array of dtype `loaded.LOADED`, of
         `policy_networks.POLICY_NET` with a policy, or of `nnue_network.NNUE`.
 
         ValueError if their number is not that of the network there, or too large.
@@ -140,7 +140,7 @@ class Network:
 
     def records(self, variant: AnyVariant, genomes: Sequence[Any], scale: float | None = None) -> Any:
         """The same for several genomes of real weights, an element each."""
-        import numpy as np
+        from ..compile import structs
 
         most = self.most_weights
         count = self.count(variant)
@@ -148,7 +148,7 @@ class Network:
             raise ValueError(f"network {self.text}: {count} weights on this board: expected at most {most}")
         if wrong := [len(genome) for genome in genomes if len(genome) != count]:
             raise ValueError(f"network {self.text}: {wrong[0]} weights: expected {count} on this board")
-        records = np.zeros(len(genomes), self._record_type)
+        records = structs.zeros(self._record_type, len(genomes))
         layout = self.module.layout(variant, self.sizes)
         records["architecture"] = self.module.NUMBER
         records["scale"] = self.module.SCALE if scale is None else scale
@@ -157,7 +157,7 @@ class Network:
             record[:count] = genome
         if not self.has_policy:
             records["used"] = count
-        return records.view(np.recarray)
+        return records
 
     def naive(self, variant: AnyVariant, arrays: Mapping[str, Any], position: Any) -> float:
         """The value for side `a`, slow and obvious."""

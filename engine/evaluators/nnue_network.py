@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..compile import structs
 from ..compile.jit import entry, inline, kernel
 from ..compile.simd_i16 import LANES, dot_squares, load_words, store_words
 from ..games.interface import bind
@@ -75,7 +76,7 @@ NNUE = np.dtype(
 
 
 def record(network: Network, variant: Any, genome: Any, scale: float | None = None) -> Any:
-    """The parameters for kernels, in a one-element recarray.
+    """The parameters for kernels, in a one-element array.
 
     ValueError for a genome with the wrong number of weights, or with weights outside the network's integer types.
     """
@@ -94,7 +95,7 @@ def record(network: Network, variant: Any, genome: Any, scale: float | None = No
                 f"network {network.text}: {name}: expected whole numbers from {kind.min} to {kind.max}"
             )
         arrays[name] = array.astype(nnue.TYPES[name])
-    made = np.zeros(1, NNUE).view(np.recarray)
+    made = structs.zeros(NNUE)
     p = made[0]
     rings, size, units = network.sizes["rings"], variant.size, network.sizes["units"]
     p["scale"] = nnue.SCALE if scale is None else scale

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compile import structs
 from ..compile.jit import entry, kernel
 from ..games.interface import bind
 from ..games.tafl.codes import KING, PIECE_CODES
@@ -87,8 +88,8 @@ DEFAULT = np.dtype(
 
 
 def parameters(variant: Variant, weights: str = "") -> Any:
-    """The weights for a variant, of the newest set or of the one called `weights`, in a one-element recarray."""
-    record = np.zeros(1, DEFAULT).view(np.recarray)
+    """The weights for a variant, of the newest set or of the one called `weights`, in a one-element array."""
+    record = structs.zeros(DEFAULT)
     p = record[0]
     for name, values in weights_for(variant, weights).items():
         p[name] = values

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compile import structs
 from ..games.base_position import Position
 from ..score import INFINITE, NO_LIMIT, WON
 from ..sides import Side
@@ -141,8 +142,8 @@ class AlphaBeta(Algorithm):
 
 
 def new_thread() -> Any:
-    """A thread's record, in a one-element recarray."""
-    record = np.zeros(1, SEARCH).view(np.recarray)
+    """A thread's record, in a one-element array."""
+    record = structs.zeros(SEARCH)
     record[0]["reduction"] = reductions()
     return record
 

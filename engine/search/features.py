@@ -7,6 +7,8 @@ which is reported is proven.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 NAMES = (
     "mate_in_one",  # wins at once and losses that nothing parries are seen without a tree
     "proven",  # forced ends in the table hold at any depth
@@ -96,6 +98,7 @@ def bit(name: str) -> int:
     return 1 << NAMES.index(name)
 
 
+@lru_cache(maxsize=64)
 def read(text: str, size: int = _SMALL) -> int:
     """The features meant by `default`, `none`, `all -lmr`, `mate_in_one proven`, …; ValueError if not clear.
 

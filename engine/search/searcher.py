@@ -29,9 +29,9 @@ class Searcher:
         self._settings = settings or Settings()
         self.algorithm = _algorithm(self._settings.algorithm)
         self.record: Any = None
-        """The position that is searched, in a one-element recarray."""
+        """The position that is searched, in a one-element array."""
         self.params: Any = None
-        """The evaluator's parameters, in a one-element recarray."""
+        """The evaluator's parameters, in a one-element array."""
         self._known: tuple[str, str] | None = None
         """The kind of position and the evaluator that the two are for."""
         self._control = SearchControl(lambda stop: self.algorithm.signal(stop))

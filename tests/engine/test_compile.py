@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from compile_parts import SMALL, compiled, linked, run
 
-from hnefi.engine.compile import cache, progress, sources
+from hnefi.engine.compile import cache, progress, sources, structs
 from hnefi.engine.compile.jit import entry, inline, kernel
 from hnefi.engine.games import interface
 
@@ -186,6 +186,20 @@ def test_an_unknown_numba_is_told_of_and_works(script: Path, home: Path, tmp_pat
     done = run(script, home, PYTHONPATH=str(tmp_path))
     assert "hnefi: numba 0.99.0: compiling takes several times as long as with numba 0.68" in done.stderr
     assert "has no attribute 'entry'" in done.stderr
+
+
+def test_a_kernel_changes_the_struct_that_python_holds() -> None:
+    made = structs.zeros([("name", "S3"), ("inner", [("n", "i8")]), ("n", "i8")], 3)
+    one = made[1]
+    assert [int(counted(one)) for _ in range(2)] == [1, 2]
+    assert made["n"].tolist() == [0, 2, 0]
+    assert one.n == one["n"] == 2
+    one["inner"]["n"] = 7
+    assert one.inner.n == made["inner"]["n"][1] == 7
+    assert bytes(one.data) == made[1:2].tobytes()
+    copied = made.copy()[1]
+    assert int(counted(copied)) == 3
+    assert one.n == 2
 
 
 # Keeping

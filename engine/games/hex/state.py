@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compile import structs
 from ...compile.jit import inline
 from ...squares import CELLS, STRIDE, file_of, rank_of, square
 from ..interface import MOVES
@@ -72,8 +73,8 @@ CORE = slice(HEX.fields["files"][1], HEX.fields["news"][1])  # type: ignore[inde
 
 
 def new_record(size: int, swap: bool) -> Any:
-    """A one-element recarray with an empty board of `size` x `size` cells, `a` to move."""
-    record = np.zeros(1, HEX).view(np.recarray)
+    """An array of one record with an empty board of `size` x `size` cells, `a` to move."""
+    record = structs.zeros(HEX)
     whole = record.view(np.uint8).reshape(-1)
     empty = _empty_board(size, swap)
     whole[: len(empty)] = np.frombuffer(empty, np.uint8)
@@ -85,7 +86,7 @@ def new_record(size: int, swap: bool) -> Any:
 @lru_cache(maxsize=64)
 def _empty_board(size: int, swap: bool) -> bytes:
     """The bytes of a record before its stacks."""
-    record = np.zeros(1, HEX).view(np.recarray)
+    record = structs.zeros(HEX)
     s = record[0]
     draw = np.random.Generator(np.random.PCG64(1942))
     s["zobrist"] = draw.integers(0, 1 << 64, (2, CELLS), np.uint64)

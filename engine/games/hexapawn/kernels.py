@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compile import structs
 from ...compile.jit import entry, inline, kernel
 from ...compile.rng import randbelow
 from ...sides import WINNER, Reason
@@ -64,8 +65,8 @@ CORE = slice(0, POSITION.itemsize)
 
 
 def new_state() -> Any:
-    """A record for boards of any size, in a one-element recarray, with no position in it."""
-    record = np.zeros(1, HEXAPAWN).view(np.recarray)
+    """A record for boards of any size, in a one-element array, with no position in it."""
+    record = structs.zeros(HEXAPAWN)
     words = np.random.default_rng(0x9E8A).integers(1 << 64, size=(2, CELLS), dtype=np.uint64)
     record[0]["zobrist"] = words
     record[0]["side_zobrist"] = words[0, 0]  # no pawn ever stands on cell 0

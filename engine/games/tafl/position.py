@@ -12,6 +12,7 @@ import numpy as np
 
 from ... import moves_text
 from ... import squares as board
+from ...compile import structs
 from ...sides import Outcome, Reason, Side
 from ..base_position import IllegalMove, PositionError, moves_since_start
 from . import adjudication, verbs  # noqa: F401  verbs: a position binds its game's kernels to them
@@ -103,8 +104,8 @@ _states = _States()
 
 
 def new_state(variant: Variant, letters: str) -> Any:
-    """A fresh record of the variant's rules, in a one-element recarray, with an empty board."""
-    record = np.zeros(1, TAFL).view(np.recarray)
+    """A fresh record of the variant's rules, in a one-element array, with an empty board."""
+    record = structs.zeros(TAFL)
     prefix = template(variant.rules, letters)
     record.view(np.uint8).reshape(-1)[: len(prefix)] = np.frombuffer(prefix, np.uint8)
     record[0]["random"] = 1
