@@ -152,9 +152,9 @@ def test_others_at_the_same_table_play_as_at_a_new_one() -> None:
     shared = contest.Table(variant, line_ups[0])
     different: set[int] = set()
     for players in line_ups * 2:
-        made = np.zeros(6, GAME)
+        made = np.zeros(12, GAME)
         made["defenders"] = 1
-        made["seed"] = np.arange(6)
+        made["seed"] = np.arange(12)
         alone = made.copy()
         shared.seat(players)
         shared.play(made)
@@ -275,7 +275,7 @@ def test_fast_networks_some_plies_deep_move_as_the_search_does(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("depth", "plies", "count", "step"), [(2, 30, 2, 6), (3, 20, 1, 12)])
+@pytest.mark.parametrize(("depth", "plies", "count", "step"), [(2, 50, 2, 6), (3, 20, 2, 12)])
 def test_who_sees_only_wins_and_losses_moves_as_the_search_does(
     depth: int, plies: int, count: int, step: int
 ) -> None:
