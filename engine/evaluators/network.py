@@ -145,7 +145,10 @@ class Network:
         most = self.most_weights
         count = self.count(variant)
         if count > most:
-            raise ValueError(f"network {self.text}: {count} weights on this board: expected at most {most}")
+            fitting = self._fitting(variant, most)
+            raise ValueError(
+                f"network {self.text}: {count} weights on this board: expected at most {most}{fitting}"
+            )
         if wrong := [len(genome) for genome in genomes if len(genome) != count]:
             raise ValueError(f"network {self.text}: {wrong[0]} weights: expected {count} on this board")
         records = structs.zeros(self._record_type, len(genomes))
@@ -158,6 +161,16 @@ class Network:
         if not self.has_policy:
             records["used"] = count
         return records
+
+    def _fitting(self, variant: AnyVariant, most: int) -> str:
+        """The same network with its layers halved until it fits, to be named after a refusal; nothing if none does."""
+        layers, sizes = _layers(self.module), self.sizes
+        while any(sizes[name] > 1 for name in layers):
+            sizes |= {name: (sizes[name] + 1) // 2 for name in layers}
+            smaller = Network(self.name, dict(sizes))
+            if smaller.count(variant) <= most:
+                return f", as in {smaller.text}"
+        return ""
 
     def naive(self, variant: AnyVariant, arrays: Mapping[str, Any], position: Any) -> float:
         """The value for side `a`, slow and obvious."""

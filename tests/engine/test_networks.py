@@ -126,6 +126,24 @@ def test_genomes_are_split_and_joined(text: str, variant_name: str) -> None:
                 net.record(variant, wrong)
 
 
+@pytest.mark.parametrize(
+    ("text", "variant_name", "fits"),
+    [
+        ("policy-mlp", "copenhagen", ", as in policy-mlp:16,16,16,16"),
+        ("mlp:400,100,tanh", "brandubh", ", as in mlp:200,50,tanh"),
+        ("residual:100", "brandubh", ", as in residual:4"),
+        ("hingston2007:hidden=500", "copenhagen", ""),
+    ],
+)
+def test_a_network_that_is_too_large_names_one_that_fits(text: str, variant_name: str, fits: str) -> None:
+    net, variant = network.parse(text), games.find(variant_name)
+    with pytest.raises(ValueError, match=f"expected at most {net.most_weights}{fits}$"):
+        net.records(variant, [])
+    if fits:
+        fitting = network.parse(fits.rpartition(" ")[2])
+        assert len(fitting.records(variant, [])) == 0
+
+
 @pytest.mark.parametrize("text", [*network.NAMES, *SIZED])
 def test_every_architecture_says_what_it_is(text: str) -> None:
     net = network.parse(text)

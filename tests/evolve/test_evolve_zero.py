@@ -316,7 +316,10 @@ def test_a_champion_becomes_a_player(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (["zero", "--variant", "hexapawn:3x3", "--network", "mlp:5"], "expected policy-mlp or residual"),
         (["es", "--variant", "brandubh", "--network", "policy-mlp:5"], "expected a network without a policy"),
         (["zero", "--variant", "hexapawn:3x3", "--simulations", "1"], "expected a whole number from 2"),
-        (["zero", "--variant", "copenhagen"], "weights on this board: expected at most 131072"),
+        (
+            ["zero", "--variant", "copenhagen"],
+            "720745 weights on this board: expected at most 131072, as in policy-mlp:16,16,16,16",
+        ),
         (["zero", "--variant", "hexapawn:3x3", "--prove", "yes"], "with shared=yes: expected shared=no"),
     ],
 )
