@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -167,7 +168,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     met: list[tuple[str, str]] = []
 
     def decide(folder: Path, variant: str, candidate: str, best: str, *_: Any) -> gate.Verdict:
-        assert variant == "mini-four"
+        assert variant in ("mini-four", "brandubh", "brandubh-walker")
         met.append((candidate, best))
         (word,) = ("H1",) if folder.parent.name == "round-001" else ("H0",)
         return gate.Verdict(word, 3.0, 2, gate.Side(1, 0, 1), gate.Side(2, 0, 0))
@@ -341,6 +342,64 @@ def test_lessons_begin_with_another_net(tmp_path: Path, monkeypatch: pytest.Monk
         made = files.load(str(second.place(number) / run.NET), variant)
         assert all(np.array_equal(made.arrays[name], array) for name, array in own.items())
         assert made.document["trainer"]["init"] == run.NET
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quick")
+def test_games_begin_in_the_games_of_another_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    line = ["--network=nnue:32", "--rounds=1", "--games=20", "--nodes=20,40", "--epochs=1", "--plain"]
+    assert command.main(["brandubh", *line, "--out", str(first)]) == 0
+    variant = games.find("brandubh")
+    rows = shards.read(first / "round-001", 7)
+    found = run.openings(str(first), variant)
+    assert found == run.openings(str(first), variant)
+    begun: Counter[int] = Counter()
+    boards = [run.position_of(row, variant).fen().split()[:2] for row in rows]
+    for fen in found:
+        of = {
+            int(row["game"])
+            for row, board in zip(rows, boards, strict=True)
+            if board == fen.split()[:2]
+            and row["result"] != UNKNOWN
+            and row["ply"] >= run.FOLDER_PLY
+            and row["left"] >= run.FOLDER_LEFT
+            and abs(row["score"]) <= WON
+        }
+        assert of, fen
+        begun.update(of)
+    longest = {int(row["game"]): int(row["ply"] + row["left"]) for row in rows if row["result"] != UNKNOWN}
+    assert len(found) > 5
+    assert max(begun.values()) == 1
+    assert set(begun) <= {game for game, plies in longest.items() if plies >= 14}
+
+    # They begin the games of another training, by other rules of the same board too, and are kept with it.
+    assert command.main(["brandubh-walker", *line, "--openings-file", str(first), "--out", str(second)]) == 0
+    assert len((second / run.OPENINGS).read_text().splitlines()) == len(found)
+    starts = shards.read(second / "round-001", 7)
+    men = [np.count_nonzero(row["board"]) for row in starts if row["ply"] == 0]
+    assert min(men) < 13
+    capsys.readouterr()
+    for variant_name, folder, said in (
+        (
+            "tablut-herr-7",
+            first,
+            "games of brandubh: expected a training that begins on the board of tablut-herr-7",
+        ),
+        ("brandubh", tmp_path, f"{tmp_path / run.CONFIG}: "),
+    ):
+        given = [variant_name, *line, "--openings-file", str(folder), "--out", str(tmp_path / "third")]
+        assert command.main(given) == 2
+        assert said in capsys.readouterr().err
+    shard = first / "round-001" / shards.name_of(6)
+    shard.write_bytes(shard.read_bytes()[:-1] + b"x")
+    assert (
+        command.main(["brandubh", *line, "--openings-file", str(first), "--out", str(tmp_path / "third")])
+        == 2
+    )
+    assert "altered" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ EXAMPLES = (
     "--resume brandubh-net --rounds 6",
     "copenhagen --out second --seed 2 --teacher net/best.safetensors --also net --network nnue:128",
     "copenhagen --out on --init net-copenhagen-3 --teacher net-copenhagen-3 --strays 3 --rate 2e-4 --epochs 3",
-    "tawlbwrdd --out tawlbwrdd-net --init net-copenhagen-2 --games 10000 --strays 3",
+    "tawlbwrdd --out on --init best.safetensors --teacher best.safetensors --openings-file tawlbwrdd-games",
     "tablut-linnaeus --out from-zero --teacher zero --blend 0 --rounds 10",
     "--plots brandubh-net",
 )
@@ -96,7 +96,8 @@ def _parser() -> Any:
         "openings_file",
         str,
         "FILE",
-        "positions that games begin with, as for the arena: one FEN or move list a line (default: random openings)",
+        "positions that games begin with, as for the arena: one FEN or move list a line; or the folder of another "
+        "training, for a position of each of its games (default: random openings)",
     )
     add("nodes", _numbers, "N,N", "nodes per move, drawn for each side of each game")
     add("strays", arguments.natural, "N", "positions off the games that are searched for each of theirs")

@@ -2,7 +2,7 @@
 
     config.toml                 all that the results follow from
     log.jsonl                   one line for each finished round
-    openings.txt                positions that games begin with, if a file gave some
+    openings.txt                positions that games begin with, if a file or another training gave some
     best.safetensors            the strongest net so far, once one has passed its test
     losses.svg, strength.svg    how it went
     round-001/
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -55,6 +56,8 @@ FORMAT = 2
 SHARD_GAMES = 50
 FILE_CUT = 8
 """Plies that are taken from each recorded game, where those are the openings."""
+FOLDER_PLY, FOLDER_LEFT = 10, 4
+"""Where openings are taken from another training's games: the first ply, and the fewest plies to the end."""
 EVALUATED = 4000
 """Held-out positions that the first evaluator is asked about, too."""
 
@@ -128,7 +131,7 @@ class Training:
     ) -> None:
         self.folder, self.variant, self.word, self.live = folder, variant, word, live
         config = {"format": FORMAT, "variant": word, "rules_hash": variant.hash, **DEFAULTS, **values}
-        self._also = [place for other in config["also"] for place in self._rounds_of(Path(other))]
+        self._also = [place for other in config["also"] for place in rounds_of(Path(other), variant)]
         path = folder / CONFIG
         try:
             durable.make_folder(folder)
@@ -153,7 +156,7 @@ class Training:
         self.log = read_log(folder)
 
     def _kept_openings(self, file: str) -> tuple[str, ...]:
-        """The positions of an openings file as they were when the training began, as FENs."""
+        """The positions of a file, or of another training, as they were when this one began, as FENs."""
         if not file:
             return ()
         path = self.folder / OPENINGS
@@ -161,18 +164,6 @@ class Training:
         if not (self.folder / CONFIG).exists():
             durable.put(path, "".join(f"{fen}\n" for fen in openings(file, self.variant)).encode())
         return tuple(openings(str(path), self.variant))
-
-    def _rounds_of(self, other: Path) -> list[Path]:
-        """The rounds of another training, whose games are learned from as well."""
-        stored = read_config(other)
-        if stored["rules_hash"] != self.variant.hash and not _same_board(stored, self.variant):
-            raise TrainError(
-                f"{other}: games of {stored['variant']}: expected a training that begins on the board of {self.word}"
-            )
-        found = [place for place in sorted(other.glob("round-*")) if shards.listed(place)]
-        if not found:
-            raise TrainError(f"{other}: no games: expected the folder of a training with some")
-        return found
 
     def _is_held_out(self, rows: Any, place: Path) -> Any:
         """Which rows measure what was learned: none by other rules."""
@@ -271,7 +262,7 @@ class Training:
         first = max(1, number - int(self.values["window"]) + 1)
         own = [self.place(i) for i in range(first, number + 1)]
         places = [*self._also, *own]
-        parts = [inputs.lessons_of(self._rows(place), self.values["blend"]) for place in places]
+        parts = [inputs.lessons_of(_rows(place, self.variant), self.values["blend"]) for place in places]
         kept, targets, search = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:3])
         slope, level = parts[-1].scale
         examples = self.encoding.examples(kept, targets)
@@ -304,12 +295,6 @@ class Training:
             ]
         )
         return found
-
-    def _rows(self, place: Path) -> Any:
-        try:
-            return shards.read(place, self.variant.size)
-        except shards.ShardError as error:
-            raise TrainError(str(error)) from None
 
     def _learn(self, number: int, folder: Path, lessons: Examples, exam: Examples, hands: Hands) -> Learner:
         from .learner import CheckpointError
@@ -439,14 +424,38 @@ def initial(name: str, variant: Variant) -> files.Evaluator:
     return files.load(NETWORKS.get(name, name), variant, any_rules=True)
 
 
-def openings(file: str, variant: Variant) -> list[str]:
-    """The positions of an openings file, as the arena reads it, as FENs; TrainError for what cannot be played."""
+def rounds_of(folder: Path, variant: Variant) -> list[Path]:
+    """The rounds of a training whose games begin on the board of a variant; TrainError if there are none."""
+    stored = read_config(folder)
+    if stored["rules_hash"] != variant.hash and not _same_board(stored, variant):
+        raise TrainError(
+            f"{folder}: games of {stored['variant']}: expected a training that begins on the board of {variant.name}"
+        )
+    found = [place for place in sorted(folder.glob("round-*")) if shards.listed(place)]
+    if not found:
+        raise TrainError(f"{folder}: no games: expected the folder of a training with some")
+    return found
+
+
+def _rows(place: Path, variant: Variant) -> Any:
+    """All positions of a round; TrainError where they are not what was written."""
+    try:
+        return shards.read(place, variant.size)
+    except shards.ShardError as error:
+        raise TrainError(str(error)) from None
+
+
+def openings(source: str, variant: Variant) -> list[str]:
+    """The positions of an openings file, as the arena reads it, or of the games of a training, as FENs; TrainError for
+    what cannot be played."""
     from ..arena.openings import read_file
     from ..arena.options import ConfigError
 
+    if Path(source).is_dir():
+        return _openings_of_games(Path(source), variant)
     found = []
     try:
-        for where, opening in read_file(Path(file), variant, FILE_CUT):
+        for where, opening in read_file(Path(source), variant, FILE_CUT):
             try:
                 position = opening.position(variant)
             except ValueError as error:
@@ -457,7 +466,29 @@ def openings(file: str, variant: Variant) -> list[str]:
     except ConfigError as error:
         raise TrainError(str(error)) from None
     if not found:
-        raise TrainError(f"{file}: no openings: expected a FEN or moves in each line")
+        raise TrainError(f"{source}: no openings: expected a FEN or moves in each line")
+    return found
+
+
+def _openings_of_games(folder: Path, variant: Variant) -> list[str]:
+    """A random position of each game of a training, neither at its beginning nor at its very end, as FENs."""
+    draw = random.Random(f"openings {variant.hash}")
+    found = []
+    for place in rounds_of(folder, variant):
+        rows = _rows(place, variant)
+        # Strays, and what a search has decided, have no plies left.
+        rows = rows[(rows["ply"] >= FOLDER_PLY) & (rows["left"] >= FOLDER_LEFT)]
+        for of_game in np.split(rows, np.flatnonzero(np.diff(rows["game"])) + 1):
+            if not len(of_game):
+                continue
+            position = position_of(of_game[draw.randrange(len(of_game))], variant)
+            # The games may be by other rules, where they went on.
+            if position.outcome is None and position.legal_moves():
+                found.append(position.fen())
+    if not found:
+        raise TrainError(
+            f"{folder}: no position fits: expected games of {FOLDER_PLY + FOLDER_LEFT} plies and more"
+        )
     return found
 
 
