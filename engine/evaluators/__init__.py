@@ -41,6 +41,7 @@ NETWORKS = {
         "net-sea-battle-9-2",
         "net-tablut-bologna-1",
         "net-tablut-linnaeus-1",
+        "net-tawlbwrdd-1",
     )
 }
 """Networks that ship with the engine, and their files."""
@@ -58,6 +59,7 @@ PICKED = {
     "8e1f9d6e71243b0927f1aaa2b6ee6ebacc506ef0c254e7d994ba31c3c731b290": "net-tablut-linnaeus-1",  # tablut-linnaeus
     "65d93ea6e904d7c6e6ec1248d8d9818da2e085f1d7ee5f52ec1477a6d668a9c3": "net-tablut-linnaeus-1",  # tablut-saami
     "c7a0c67a7282b2e8eb1e1ec4784bd1147f030d8eb976b90692bf2847165a6cd7": "net-sea-battle-9-2",  # sea-battle-9
+    "0ecefc06ea3e5e9f43bf312ad04a5cec5d5597c8df02a494363397c97e501871": "net-tawlbwrdd-1",  # tawlbwrdd
     "63d2407c73c835413b6bd47dce97009fce3e65bd3c7efc5e3f8e44202fc5c447": "net-brandubh-2",  # brandubh
     "59e8f3c8103db854335dd278fd48c2de01b9ff6f6fbac60815d97ecacc7e40a4": "net-brandubh-2",  # brandubh-walker
     "b7bd7eeb89dda92f8c759191b4721e580fc04541ccaa12138e798ec3ec8e1095": "net-brandubh-2",  # brandubh-wtf3

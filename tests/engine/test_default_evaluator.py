@@ -35,6 +35,7 @@ PICKED = {
     "tablut-bologna": "net-tablut-bologna-1",
     "tablut-linnaeus": "net-tablut-linnaeus-1",
     "tablut-saami": "net-tablut-linnaeus-1",
+    "tawlbwrdd": "net-tawlbwrdd-1",
 }
 """Shipped variants for which `default` is a network."""
 SECONDS = 300.0
@@ -195,11 +196,11 @@ def test_levels_play_by_the_evaluator_that_they_were_measured_with() -> None:
 
 
 def test_what_is_compiled_is_what_searches_need() -> None:
-    copenhagen, tawlbwrdd = games.find("copenhagen"), games.find("tawlbwrdd")
+    copenhagen, magpie = games.find("copenhagen"), games.find("magpie")
     assert warmup.kind(copenhagen, Settings()) == ("tafl", "alphabeta", "nnue")
     assert warmup.kind(copenhagen, Settings(skill=3)) == ("tafl", "alphabeta", "default")
     assert warmup.kind(copenhagen, Settings(algorithm="mcts", skill=3)) == ("tafl", "mcts", "nnue")
-    assert warmup.kind(tawlbwrdd, Settings()) == ("tafl", "alphabeta", "default")
+    assert warmup.kind(magpie, Settings()) == ("tafl", "alphabeta", "default")
     assert warmup.kind(games.find("hex:5"), Settings()) == ("hex", "alphabeta", "default")
 
 
@@ -240,8 +241,8 @@ def test_eval_says_what_was_picked() -> None:
     session = Session()
     assert session.remarks()[0] == "evaluator net-copenhagen-3 weights copenhagen"
     assert session.evaluate()[0][0] == "network"
-    session.set_variant("tawlbwrdd")
-    assert session.remarks() == ["evaluator default-2026.3 weights tawlbwrdd"]
+    session.set_variant("magpie")
+    assert session.remarks() == ["evaluator default-2026.3 weights magpie"]
 
 
 def test_the_signature_does_not_depend_on_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
