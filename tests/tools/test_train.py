@@ -400,6 +400,11 @@ def test_games_begin_in_the_games_of_another_training(
         == 2
     )
     assert "altered" in capsys.readouterr().err
+    listed = first / "round-001" / shards.LIST
+    listed.write_text("{}\n" + listed.read_text())
+    for flag in ("--openings-file", "--also"):
+        assert command.main(["brandubh", *line, flag, str(first), "--out", str(tmp_path / "fourth")]) == 2
+        assert "shards.jsonl: line 1: expected a file" in capsys.readouterr().err
 
 
 @pytest.mark.slow

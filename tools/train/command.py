@@ -39,10 +39,11 @@ def main(argv: list[str]) -> int:
     if bool(given.resume) == bool(given.variant):
         options.error("expected a VARIANT and --out, or --resume FOLDER")
     from .run import TrainError
+    from .shards import ShardError
 
     try:
         return _train(options, given)
-    except TrainError as error:
+    except (TrainError, ShardError) as error:
         print(f"hnefi train: {error}", file=sys.stderr)
         return USAGE
 

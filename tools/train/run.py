@@ -262,7 +262,9 @@ class Training:
         first = max(1, number - int(self.values["window"]) + 1)
         own = [self.place(i) for i in range(first, number + 1)]
         places = [*self._also, *own]
-        parts = [inputs.lessons_of(_rows(place, self.variant), self.values["blend"]) for place in places]
+        parts = [
+            inputs.lessons_of(shards.read(place, self.variant.size), self.values["blend"]) for place in places
+        ]
         kept, targets, search = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:3])
         slope, level = parts[-1].scale
         examples = self.encoding.examples(kept, targets)
@@ -437,14 +439,6 @@ def rounds_of(folder: Path, variant: Variant) -> list[Path]:
     return found
 
 
-def _rows(place: Path, variant: Variant) -> Any:
-    """All positions of a round; TrainError where they are not what was written."""
-    try:
-        return shards.read(place, variant.size)
-    except shards.ShardError as error:
-        raise TrainError(str(error)) from None
-
-
 def openings(source: str, variant: Variant) -> list[str]:
     """The positions of an openings file, as the arena reads it, or of the games of a training, as FENs; TrainError for
     what cannot be played."""
@@ -475,7 +469,7 @@ def _openings_of_games(folder: Path, variant: Variant) -> list[str]:
     draw = random.Random(f"openings {variant.hash}")
     found = []
     for place in rounds_of(folder, variant):
-        rows = _rows(place, variant)
+        rows = shards.read(place, variant.size)
         # Strays, and what a search has decided, have no plies left.
         rows = rows[(rows["ply"] >= FOLDER_PLY) & (rows["left"] >= FOLDER_LEFT)]
         for of_game in np.split(rows, np.flatnonzero(np.diff(rows["game"])) + 1):
