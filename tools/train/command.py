@@ -253,7 +253,7 @@ def _expect_fit(
     from hnefi.engine import evaluators
     from hnefi.engine.evaluators import network
 
-    from .run import CONFIG, DEFAULTS, initial, openings
+    from .run import CONFIG, DEFAULTS, initial, openings, rounds_of
 
     init = None
     if name := said.get("init"):
@@ -286,7 +286,11 @@ def _expect_fit(
     if file := said.get("openings_file"):
         said["openings_file"] = str(Path(file).absolute())
         if not (folder / CONFIG).exists():
-            openings(file, variant)
+            if Path(file).is_dir():
+                # Its positions are taken only once, when the training begins: with many games that takes seconds.
+                rounds_of(Path(file), variant)
+            else:
+                openings(file, variant)
     if "also" in said:
         said["also"] = [str(Path(folder).absolute()) for folder in said["also"]]
     if said.get("elo0", DEFAULTS["elo0"]) >= said.get("elo1", DEFAULTS["elo1"]):
