@@ -1,7 +1,7 @@
 """Every game that passes through a door of ours, ply by ply, so that nothing is lost with a process.
 
-One file a day for each adapter, `<user data>/hnefi/games/<adapter>/<date>.jsonl`, one JSON object a line, each
-written at once and whole, so that several processes may share a file:
+One file a day for each adapter, `<user data>/hnefi/games/<adapter>/<date>.jsonl`, with the games that began on that
+day (UTC), one JSON object a line, each written at once and whole, so that several processes may share a file:
 
     {"game": "…", "event": "begin", "at": "2026-02-03T10:11:12Z", "variant": "brandubh", "attackers": "anna"}
     {"game": "…", "ply": 1, "move": "a4a2", "captures": [], "clock": 299000}
@@ -122,12 +122,11 @@ class Journal:
         """A log for a game that begins as `header` says: variant, start, players, tags; its plies are written, too."""
         return GameLog(self, header)
 
-    def write(self, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Append objects, in one write; after a failure nothing more is tried."""
+    def write(self, day: str, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Append objects to the file of a day, in one write; after a failure nothing more is tried."""
         if self.failure is not None:
             return
         text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-        day = datetime.now(UTC).strftime("%Y-%m-%d")
         try:
             if self._folder is None:
                 self._folder = data_folder() / "games" / self._adapter
@@ -158,7 +157,8 @@ class GameLog:
     def __init__(self, journal: Journal, header: GameRecord) -> None:
         self._journal = journal
         self._id = secrets.token_hex(8)
-        self._begun = False
+        self._day = ""
+        """When it began, which is where all of it is written: a game that is played past midnight stays whole."""
         self._ended = False
         self._header = header
         self._line: list[str] = []
@@ -183,27 +183,28 @@ class GameLog:
 
     def undo(self, plies: int) -> None:
         """The game is back after its first `plies` plies."""
-        if self._begun and not self._ended and plies < self.plies:
-            self._journal.write([{"game": self._id, "event": "undo", "plies": plies}])
+        if self._day and not self._ended and plies < self.plies:
+            self._journal.write(self._day, [{"game": self._id, "event": "undo", "plies": plies}])
             del self._line[plies:]
 
     def end(self, result: str | None, reason: str, why: str = "") -> None:
         """The game is over: `a`, `d` or `draw`, or None for one that was left (`interrupted`)."""
-        if self._begun and not self._ended:
+        if self._day and not self._ended:
             line = {"game": self._id, "event": "end", "result": result, "reason": reason, "why": why or None}
-            self._journal.write([_without_none(line)])
+            self._journal.write(self._day, [_without_none(line)])
         self._ended = True
 
     def _open(self) -> None:
-        if self._begun:
+        if self._day:
             return
-        self._begun = True
+        now = datetime.now(UTC)
+        self._day = now.strftime("%Y-%m-%d")
         header = self._header
         rules = header.rules and {"start": header.rules.rows, "switches": list(header.rules.switches)}
         line = {
             "game": self._id,
             "event": "begin",
-            "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "at": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "variant": header.variant,
             "rules_hash": header.rules_hash,
             "rules": rules or None,
@@ -212,7 +213,7 @@ class GameLog:
             "defenders": header.players[1] or None,
             "tags": list(header.tags) or None,
         }
-        self._journal.write([_without_none(line)])
+        self._journal.write(self._day, [_without_none(line)])
 
     def _add(self, entries: Sequence[Entry]) -> None:
         # A game beyond the limit could not be read any more.
@@ -226,7 +227,7 @@ class GameLog:
             captures = None if entry.captures is None else list(entry.captures)
             line = {"game": self._id, "ply": self.plies, "move": entry.move, "captures": captures}
             lines.append(_without_none({**line, "clock": entry.clock, "time": entry.time}))
-        self._journal.write(lines)
+        self._journal.write(self._day, lines)
 
 
 def common(one: Sequence[str], other: Sequence[str]) -> int:

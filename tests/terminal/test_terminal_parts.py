@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import datetime, tzinfo
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from hnefi.engine.games.tafl.variant import Variant, load
 from hnefi.engine.records.record import GameRecord
 from hnefi.engine.records.rule_sets import finder
 from hnefi.engine.search.types import Limits, Score
-from hnefi.engine.squares import move, square
+from hnefi.engine.squares import move, move_name, square
 from hnefi.gui_adapter.terminal import clock, opponents, saving
 from hnefi.gui_adapter.terminal.commands import table
 from hnefi.gui_adapter.terminal.game import Game, Node, facts_of, next_side, typed_move
@@ -237,6 +238,32 @@ def test_a_journal_that_cannot_be_read(tmp_path: Path, line: str) -> None:
     with pytest.raises(JournalError, match=r"bad\.jsonl:2: .*") as raised:
         list(journal.read(file))
     assert len(str(raised.value)) < 600
+
+
+def test_a_game_past_midnight_stays_in_one_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock(datetime):
+        day = 28
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime(2026, 11, cls.day, 12, tzinfo=tz)
+
+    monkeypatch.setattr(journal, "datetime", Clock)
+    keeper = Journal("test", tmp_path)
+    log = keeper.begin(GameRecord("brandubh"))
+    log.ply("a4a2", ())
+    Clock.day = 29
+    log.ply("d3a3", ())
+    log.undo(1)
+    log.ply("d3b3", ())
+    keeper.begin(GameRecord("brandubh")).ply("d2c2", ())
+    log.end(None, "interrupted", "left")
+    found = {path.stem: list(journal.read(path)) for path in sorted(tmp_path.glob("*.jsonl"))}
+    lines = {
+        day: [[move_name(ply.move) for ply in record.plies] for record in games]
+        for day, games in found.items()
+    }
+    assert lines == {"2026-11-28": [["a4a2", "d3b3"]], "2026-11-29": [["d2c2"]]}
 
 
 def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
