@@ -26,7 +26,7 @@ BARE = {"simple": ("tafl",), "uniform": tuple(GAMES), "zero": tuple(GAMES)}
 """Architectures that need no file, and the games they know."""
 HAND = "default-2026.3"
 """The newest weights of the evaluator that is written by hand."""
-BY_HAND = {HAND: "", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
+BY_HAND = {HAND: "", "hand-alea-1": "alea-1", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
 """Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`, or
 the newest set, which lies beside the folders."""
 NETWORKS = {
@@ -37,6 +37,7 @@ NETWORKS = {
         "net-copenhagen-3",
         "net-fetlar-1",
         "net-fetlar-2",
+        "net-historical-serif-1",
         "net-sea-battle-9-1",
         "net-sea-battle-9-2",
         "net-tablut-bologna-1",
@@ -60,12 +61,14 @@ PICKED = {
     "65d93ea6e904d7c6e6ec1248d8d9818da2e085f1d7ee5f52ec1477a6d668a9c3": "net-tablut-linnaeus-1",  # tablut-saami
     "c7a0c67a7282b2e8eb1e1ec4784bd1147f030d8eb976b90692bf2847165a6cd7": "net-sea-battle-9-2",  # sea-battle-9
     "0ecefc06ea3e5e9f43bf312ad04a5cec5d5597c8df02a494363397c97e501871": "net-tawlbwrdd-1",  # tawlbwrdd
+    "0e240934c92d6d68ce713ca88aef8ef34118430d77f532f001b3beb244bd2528": "net-historical-serif-1",  # historical-serif
     "63d2407c73c835413b6bd47dce97009fce3e65bd3c7efc5e3f8e44202fc5c447": "net-brandubh-2",  # brandubh
     "59e8f3c8103db854335dd278fd48c2de01b9ff6f6fbac60815d97ecacc7e40a4": "net-brandubh-2",  # brandubh-walker
     "b7bd7eeb89dda92f8c759191b4721e580fc04541ccaa12138e798ec3ec8e1095": "net-brandubh-2",  # brandubh-wtf3
+    "7f57c174ca1f9712d3472e18a1620ae7111166580be8a42055bfdcf73b52ec65": "hand-alea-1",  # alea-evangelii
 }
-"""What `default` is, by the hash of the rules: a network that lost to `HAND` on neither side (MEASUREMENTS.md). Rules
-that share a board may share a network."""
+"""What `default` is, by the hash of the rules: a network, or weights of their own, that lost to `HAND` on neither side
+(MEASUREMENTS.md). Rules that share a board may share a network."""
 NEWEST = "default-2026.4"
 """The versioned name of `default`: it keeps its choice when other networks come."""
 PICKING = ("default", NEWEST)

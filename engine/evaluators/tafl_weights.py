@@ -2,8 +2,9 @@
 
 One file for each fitted rule set lies in `weights/`, named as the variant it was fitted on. A variant without one
 takes that of its nearest relative: the same kind of goal first, then the king's strength, then the size of the board,
-then the number of men. Folders of `weights/` are older sets, complete and never changed again: what was measured with
-them can still be played. An empty name is the newest set's.
+then the number of men. Folders of `weights/` are sets that are never changed again: older ones, complete, so that
+what was measured with them can still be played, and one of a single file for rules where `default` picks it. An empty
+name is the newest complete set's.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hnefi.engine import bench, evaluators, games, warmup
-from hnefi.engine.evaluators import files, tafl
+from hnefi.engine.evaluators import files, tafl, tafl_weights
 from hnefi.engine.evaluators.tafl_siege import is_shut_off
 from hnefi.engine.games.tafl.variant import names
 from hnefi.engine.search import skill
@@ -19,6 +19,7 @@ from hnefi.engine.session import Session
 from hnefi.tools.bench.siege import SHIPPED, read
 
 PICKED = {
+    "alea-evangelii": "hand-alea-1",
     "brandubh": "net-brandubh-2",
     "brandubh-walker": "net-brandubh-2",
     "brandubh-wtf3": "net-brandubh-2",
@@ -30,6 +31,7 @@ PICKED = {
     "fetlar-computer": "net-fetlar-2",
     "hingston-original": "net-copenhagen-3",
     "hingston-original-block": "net-copenhagen-3",
+    "historical-serif": "net-historical-serif-1",
     "sea-battle-9": "net-sea-battle-9-2",
     "tablut-ashton": "net-tablut-bologna-1",
     "tablut-bologna": "net-tablut-bologna-1",
@@ -37,7 +39,8 @@ PICKED = {
     "tablut-saami": "net-tablut-linnaeus-1",
     "tawlbwrdd": "net-tawlbwrdd-1",
 }
-"""Shipped variants for which `default` is a network."""
+"""Shipped variants for which `default` is a network, or has weights of its own."""
+NETWORKS = {variant: name for variant, name in PICKED.items() if name.startswith("net-")}
 SECONDS = 300.0
 
 
@@ -57,13 +60,15 @@ def test_every_shipped_variant_has_the_evaluator_that_it_should() -> None:
         expected = PICKED.get(name, evaluators.HAND)
         for picking in evaluators.PICKING:
             assert evaluators.resolve(picking, games.find(name)) == expected, name
-    assert set(evaluators.PICKED.values()) == set(PICKED.values()) <= set(evaluators.NETWORKS)
+    assert (
+        set(evaluators.PICKED.values()) == set(PICKED.values()) <= {*evaluators.NETWORKS, *evaluators.BY_HAND}
+    )
     assert evaluators.resolve("default", games.find("hex:5")) == evaluators.HAND
 
 
 def test_the_documents_list_what_is_picked() -> None:
     page = (Path(__file__).parents[2] / "docs" / "evaluators.md").read_text()
-    rows = re.findall(r"^\| (`.+`) \| `(net-[a-z0-9-]+)` \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| (`.+`) \| `((?:net|hand)-[a-z0-9-]+)` \|$", page, re.MULTILINE)
     assert {name: net for variants, net in rows for name in re.findall("`(.+?)`", variants)} == PICKED
 
 
@@ -81,18 +86,18 @@ def test_shipped_networks_are_for_the_rules_that_pick_them(name: str) -> None:
 
 def test_a_network_on_loan_plays_on_its_own_board() -> None:
     """Where rules share one, it is loaded by both names, and refused elsewhere; what is kept belongs to the rules."""
-    lent = [name for name, net in PICKED.items() if files.peek(evaluators.NETWORKS[net]).variant != name]
+    lent = [name for name, net in NETWORKS.items() if files.peek(evaluators.NETWORKS[net]).variant != name]
     assert lent
     for name in lent:
         variant = games.find(name)
-        own = games.find(files.peek(evaluators.NETWORKS[PICKED[name]]).variant)
+        own = games.find(files.peek(evaluators.NETWORKS[NETWORKS[name]]).variant)
         assert variant.startpos.split()[0] == own.startpos.split()[0]
-        for word in ("default", PICKED[name]):
+        for word in ("default", NETWORKS[name]):
             assert evaluators.misfit(word, variant) is None
             assert evaluators.record_kind(word, variant) == "nnue"
         ours = evaluators.parameters("default", variant)[0]["by_hand"]
         assert ours == evaluators.parameters(evaluators.HAND, variant)[0]
-        for other in set(evaluators.NETWORKS) - {PICKED[name]}:
+        for other in set(evaluators.NETWORKS) - {NETWORKS[name]}:
             assert "made for" in str(evaluators.misfit(other, variant))
 
 
@@ -102,6 +107,16 @@ def test_other_rules_on_the_same_board_are_evaluated_by_hand() -> None:
     assert evaluators.misfit("default", variant) is None
     assert "made for copenhagen" in str(evaluators.misfit("net-copenhagen-3", variant))
     assert warmup.kind(variant, Settings()) == ("tafl", "alphabeta", "default")
+
+
+def test_weights_of_their_own_are_those_of_the_picked_set() -> None:
+    """The evaluator written by hand keeps the weights that it had for these rules, for what was measured with them."""
+    alea = games.find("alea-evangelii")
+    sets = [evaluators.parameters(name, alea)[0] for name in ("default", "hand-alea-1", evaluators.HAND)]
+    expected = [tafl_weights.weights_for(alea, weights)["lost"] for weights in ("alea-1", "alea-1", "")]
+    assert [found["lost"].tolist() for found in sets] == expected
+    assert expected[0] != expected[2] == tafl_weights.read("copenhagen-13")["lost"]
+    assert warmup.kind(alea, Settings()) == ("tafl", "alphabeta", "default")
 
 
 def test_default_searches_with_what_it_picks() -> None:
@@ -243,6 +258,8 @@ def test_eval_says_what_was_picked() -> None:
     assert session.evaluate()[0][0] == "network"
     session.set_variant("magpie")
     assert session.remarks() == ["evaluator default-2026.3 weights magpie"]
+    session.set_variant("alea")
+    assert session.remarks() == ["evaluator hand-alea-1 weights alea-evangelii"]
 
 
 def test_the_signature_does_not_depend_on_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
