@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 BARE = {"simple": ("tafl",), "uniform": tuple(GAMES), "zero": tuple(GAMES)}
 """Architectures that need no file, and the games they know."""
 HAND = "default-2026.3"
-"""The newest weights of the evaluator that is written by hand."""
+"""The newest complete set of weights of the evaluator that is written by hand."""
 BY_HAND = {HAND: "", "hand-alea-1": "alea-1", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
 """Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`, or
-the newest set, which lies beside the folders."""
+the newest complete set, which lies beside the folders."""
 NETWORKS = {
     name: str(Path(__file__).with_name("weights") / f"{name}.safetensors")
     for name in (
