@@ -60,8 +60,12 @@ PICKED = {
     "8e1f9d6e71243b0927f1aaa2b6ee6ebacc506ef0c254e7d994ba31c3c731b290": "net-tablut-linnaeus-1",  # tablut-linnaeus
     "65d93ea6e904d7c6e6ec1248d8d9818da2e085f1d7ee5f52ec1477a6d668a9c3": "net-tablut-linnaeus-1",  # tablut-saami
     "c7a0c67a7282b2e8eb1e1ec4784bd1147f030d8eb976b90692bf2847165a6cd7": "net-sea-battle-9-2",  # sea-battle-9
+    "cc9ab4e205ba0ee73af010eff3ff8fa959b98f1a87e5683d5cab1e9329335dda": "net-sea-battle-9-2",  # sea-battle-9-circle
+    "9c43d0c86b5af964822e890caf6330753a438dc584064029555d9a91a6b3c2f8": "net-sea-battle-9-2",  # tablut-brainking
     "0ecefc06ea3e5e9f43bf312ad04a5cec5d5597c8df02a494363397c97e501871": "net-tawlbwrdd-1",  # tawlbwrdd
     "0e240934c92d6d68ce713ca88aef8ef34118430d77f532f001b3beb244bd2528": "net-historical-serif-1",  # historical-serif
+    "566f2aa89654eb7d4b39eb92f458bf6bb6089cd4f8012fcf02e730468ddf76d2": "net-historical-serif-1",  # historical-lewis
+    "275ff755936a371f1fbc81fd6d8cbfcf0e9f4f2007ead1b497ee61a50116249a": "net-historical-serif-1",  # historical-11
     "63d2407c73c835413b6bd47dce97009fce3e65bd3c7efc5e3f8e44202fc5c447": "net-brandubh-2",  # brandubh
     "59e8f3c8103db854335dd278fd48c2de01b9ff6f6fbac60815d97ecacc7e40a4": "net-brandubh-2",  # brandubh-walker
     "b7bd7eeb89dda92f8c759191b4721e580fc04541ccaa12138e798ec3ec8e1095": "net-brandubh-2",  # brandubh-wtf3
