@@ -38,6 +38,7 @@ NETWORKS = {
         "net-fetlar-1",
         "net-fetlar-2",
         "net-historical-serif-1",
+        "net-magpie-1",
         "net-sea-battle-9-1",
         "net-sea-battle-9-2",
         "net-tablut-bologna-1",
@@ -69,6 +70,8 @@ PICKED = {
     "63d2407c73c835413b6bd47dce97009fce3e65bd3c7efc5e3f8e44202fc5c447": "net-brandubh-2",  # brandubh
     "59e8f3c8103db854335dd278fd48c2de01b9ff6f6fbac60815d97ecacc7e40a4": "net-brandubh-2",  # brandubh-walker
     "b7bd7eeb89dda92f8c759191b4721e580fc04541ccaa12138e798ec3ec8e1095": "net-brandubh-2",  # brandubh-wtf3
+    "9f070c320c5cd616623c2694522cc1c6acbf0c0e90ebd0a3381e6189f144aa55": "net-magpie-1",  # magpie
+    "abc3466fd923a12235565a711c40022153733dd07148dbecd26a612c1b294b24": "net-magpie-1",  # magpie-b3
     "7f57c174ca1f9712d3472e18a1620ae7111166580be8a42055bfdcf73b52ec65": "hand-alea-1",  # alea-evangelii
 }
 """What `default` is, by the hash of the rules: a network, or weights of their own, that lost to `HAND` on neither side

@@ -33,6 +33,8 @@ PICKED = {
     "hingston-original-block": "net-copenhagen-3",
     "historical-lewis": "net-historical-serif-1",
     "historical-serif": "net-historical-serif-1",
+    "magpie": "net-magpie-1",
+    "magpie-b3": "net-magpie-1",
     "sea-battle-9": "net-sea-battle-9-2",
     "sea-battle-9-circle": "net-sea-battle-9-2",
     "tablut-ashton": "net-tablut-bologna-1",
@@ -215,11 +217,11 @@ def test_levels_play_by_the_evaluator_that_they_were_measured_with() -> None:
 
 
 def test_what_is_compiled_is_what_searches_need() -> None:
-    copenhagen, magpie = games.find("copenhagen"), games.find("magpie")
+    copenhagen, parlett = games.find("copenhagen"), games.find("parlett-13")
     assert warmup.kind(copenhagen, Settings()) == ("tafl", "alphabeta", "nnue")
     assert warmup.kind(copenhagen, Settings(skill=3)) == ("tafl", "alphabeta", "default")
     assert warmup.kind(copenhagen, Settings(algorithm="mcts", skill=3)) == ("tafl", "mcts", "nnue")
-    assert warmup.kind(magpie, Settings()) == ("tafl", "alphabeta", "default")
+    assert warmup.kind(parlett, Settings()) == ("tafl", "alphabeta", "default")
     assert warmup.kind(games.find("hex:5"), Settings()) == ("hex", "alphabeta", "default")
 
 
@@ -260,8 +262,8 @@ def test_eval_says_what_was_picked() -> None:
     session = Session()
     assert session.remarks()[0] == "evaluator net-copenhagen-3 weights copenhagen"
     assert session.evaluate()[0][0] == "network"
-    session.set_variant("magpie")
-    assert session.remarks() == ["evaluator default-2026.3 weights magpie"]
+    session.set_variant("parlett")
+    assert session.remarks() == ["evaluator default-2026.3 weights parlett-13"]
     session.set_variant("alea")
     assert session.remarks() == ["evaluator hand-alea-1 weights alea-evangelii"]
 
