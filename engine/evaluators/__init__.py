@@ -37,6 +37,7 @@ NETWORKS = {
         "net-copenhagen-3",
         "net-fetlar-1",
         "net-fetlar-2",
+        "net-foteviken-1",
         "net-historical-serif-1",
         "net-magpie-1",
         "net-sea-battle-9-1",
@@ -63,6 +64,7 @@ PICKED = {
     "c7a0c67a7282b2e8eb1e1ec4784bd1147f030d8eb976b90692bf2847165a6cd7": "net-sea-battle-9-2",  # sea-battle-9
     "cc9ab4e205ba0ee73af010eff3ff8fa959b98f1a87e5683d5cab1e9329335dda": "net-sea-battle-9-2",  # sea-battle-9-circle
     "9c43d0c86b5af964822e890caf6330753a438dc584064029555d9a91a6b3c2f8": "net-sea-battle-9-2",  # tablut-brainking
+    "94a5650f0c1fa8acf18d9b310906e0b06420fe6405daebaeb75a388c41ea7ad7": "net-foteviken-1",  # foteviken
     "0ecefc06ea3e5e9f43bf312ad04a5cec5d5597c8df02a494363397c97e501871": "net-tawlbwrdd-1",  # tawlbwrdd
     "0e240934c92d6d68ce713ca88aef8ef34118430d77f532f001b3beb244bd2528": "net-historical-serif-1",  # historical-serif
     "566f2aa89654eb7d4b39eb92f458bf6bb6089cd4f8012fcf02e730468ddf76d2": "net-historical-serif-1",  # historical-lewis

@@ -29,6 +29,7 @@ PICKED = {
     "fetlar": "net-fetlar-2",
     "fetlar-2013": "net-fetlar-2",
     "fetlar-computer": "net-fetlar-2",
+    "foteviken": "net-foteviken-1",
     "hingston-original": "net-copenhagen-3",
     "hingston-original-block": "net-copenhagen-3",
     "historical-lewis": "net-historical-serif-1",
