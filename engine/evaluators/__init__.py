@@ -42,6 +42,7 @@ NETWORKS = {
         "net-magpie-1",
         "net-sea-battle-9-1",
         "net-sea-battle-9-2",
+        "net-simple-11-1",
         "net-tablut-bologna-1",
         "net-tablut-linnaeus-1",
         "net-tawlbwrdd-1",
@@ -69,6 +70,7 @@ PICKED = {
     "0e240934c92d6d68ce713ca88aef8ef34118430d77f532f001b3beb244bd2528": "net-historical-serif-1",  # historical-serif
     "566f2aa89654eb7d4b39eb92f458bf6bb6089cd4f8012fcf02e730468ddf76d2": "net-historical-serif-1",  # historical-lewis
     "275ff755936a371f1fbc81fd6d8cbfcf0e9f4f2007ead1b497ee61a50116249a": "net-historical-serif-1",  # historical-11
+    "b044182cf8e3627e65b58d62eaeb68bb50b891ca8f6bb38da0a3f3b46127d481": "net-simple-11-1",  # simple-11
     "63d2407c73c835413b6bd47dce97009fce3e65bd3c7efc5e3f8e44202fc5c447": "net-brandubh-2",  # brandubh
     "59e8f3c8103db854335dd278fd48c2de01b9ff6f6fbac60815d97ecacc7e40a4": "net-brandubh-2",  # brandubh-walker
     "b7bd7eeb89dda92f8c759191b4721e580fc04541ccaa12138e798ec3ec8e1095": "net-brandubh-2",  # brandubh-wtf3

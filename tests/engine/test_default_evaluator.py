@@ -38,6 +38,7 @@ PICKED = {
     "magpie-b3": "net-magpie-1",
     "sea-battle-9": "net-sea-battle-9-2",
     "sea-battle-9-circle": "net-sea-battle-9-2",
+    "simple-11": "net-simple-11-1",
     "tablut-ashton": "net-tablut-bologna-1",
     "tablut-bologna": "net-tablut-bologna-1",
     "tablut-brainking": "net-sea-battle-9-2",
