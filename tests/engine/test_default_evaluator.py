@@ -80,6 +80,12 @@ def test_the_documents_list_what_is_picked() -> None:
     assert {name: net for variants, net in rows for name in re.findall("`(.+?)`", variants)} == PICKED
 
 
+def test_the_protocol_names_every_evaluator() -> None:
+    page = (Path(__file__).parents[2] / "protocol" / "PROTOCOL.md").read_text()
+    [row] = re.findall(r"^\| `Evaluator` \| .*$", page, re.MULTILINE)
+    assert set(re.findall("`([a-z0-9.-]+)`", row)) - {evaluators.SUFFIX} == set(evaluators.NAMES)
+
+
 @pytest.mark.parametrize("name", evaluators.NETWORKS)
 def test_shipped_networks_are_for_the_rules_that_pick_them(name: str) -> None:
     """Them, or a newer one of the same series."""
