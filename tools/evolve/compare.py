@@ -22,12 +22,13 @@ SPEED: Final = "games_per_second"
 USUAL: Final = ("best", "median", "loss_value", "loss_policy", SPEED)
 """The columns compared by default, as far as all logs have them."""
 BOOKKEEPING: Final = ("generation", "files")
-AXES: Final = ("generation", "games", "seconds")
-"""Choices for the x axis: the generation, or the total of games or seconds so far."""
+AXES: Final = ("generation", "games", "seconds", "cpu_seconds")
+"""Choices for the x axis: the generation, or the total of games, seconds or CPU seconds so far."""
 CALLED: Final = {
     "loss_value": "loss of the value",
     "loss_policy": "loss of the policy",
     SPEED: "games a second",
+    "cpu_seconds": "CPU seconds",
 }
 """Names of columns in the picture; the others get their own names with blanks."""
 LEFT, GAP, WIDE, HEIGHT, ACROSS = 70, 84, 420, 240, 2
@@ -152,7 +153,7 @@ def draw(compared: Sequence[Compared], names: Sequence[str], by: str) -> tuple[S
         )
         panel.ticks_left([(value, f"{value:g}") for value in steps(low, high, 6)])
         lowest = panel.ticks_below([(value, f"{value:g}") for value in steps(0, furthest, 6)], grid=True)
-        below = max(below, panel.called_below(by if by == AXES[0] else f"{by} so far", lowest))
+        below = max(below, panel.called_below(by if by == AXES[0] else f"{called(by)} so far", lowest))
         for one in compared:
             look = _line(looks[one.name])
             runs = drawn[one.name]

@@ -221,12 +221,15 @@ def steps(plan: Plan, start: Checkpoint, play: Play) -> Iterator[Step]:
     learner = plan.build()
     here = start
     while here.generation < plan.generations:
-        began = time.monotonic()
+        began, used = time.monotonic(), time.process_time()
         generation = here.generation + 1
         state, champions, report = learner.step(here.state, generation, play)
-        seconds = round(time.monotonic() - began, 4)
+        took = {
+            "seconds": round(time.monotonic() - began, 4),
+            "cpu_seconds": round(time.process_time() - used, 4),
+        }
         here = Checkpoint(generation, state)
-        yield Step(here, champions, {"generation": generation, **report, "seconds": seconds})
+        yield Step(here, champions, {"generation": generation, **report, **took})
 
 
 def advance(plan: Plan, start: Checkpoint, seconds: float, jobs: int) -> list[Step]:

@@ -42,6 +42,7 @@ EXAMPLES = (
     "readings --out readings",
     "distribution --seeds 100 --out distribution",
     "scaling --jobs 8 --out scaling",
+    "methods --ways treestrap,cma --out methods",
     "hexapawn --out hexapawn",
     "tablut --quick --out quick",
     "hex --out hex",
@@ -59,6 +60,7 @@ NAMES = {
     "readings": "the same with one reading of its text changed at a time",
     "distribution": "the paper's tables over many seeds, and which reading explains them best",
     "scaling": "populations of 10 to 500 individuals",
+    "methods": "other methods for the same network: the same strength in how many CPU seconds",
     hexapawn.NAME: "HexapawnZero: AlphaZero on hexapawn, against the exact solution",
     tablut.NAME: "Tablut Game AI with Temporal Difference Learning",
     torus.NAME: "Evolving a Hex-Playing Agent",
@@ -92,13 +94,13 @@ def main(argv: list[str]) -> int:
         "--others",
         type=arguments.positive,
         metavar="K",
-        help="readings, distribution, scaling: runs of each variation but the first (distribution: 30)",
+        help="readings, distribution, scaling, methods: runs of each variation but the first (distribution: 30)",
     )
     parser.add_argument(
         "--ways",
         type=lambda text: text.split(","),
         metavar="W,W",
-        help="readings, distribution, scaling: only these variations, beside the first",
+        help="readings, distribution, scaling, methods: only these variations, beside the first",
     )
     parser.add_argument(
         "--merge",
@@ -113,7 +115,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--report",
         action="store_true",
-        help="with resume: only report on the finished runs (hex, readings, distribution, scaling)",
+        help="with resume: only report on the finished runs (hex, readings, distribution, scaling, methods)",
     )
     parser.add_argument("--jobs", type=arguments.positive, metavar="J", help="processes (as many as cores)")
     arguments.add_backend(parser)

@@ -2,7 +2,8 @@
 
 `readings`: does it matter how the paper is read? One option at a time differs from the printed text. `distribution`:
 the paper's tables over many seeds, and which reading explains its numbers best. `scaling`: what do larger populations
-and more generations bring? Tests are of the fittest individual of a generation.
+and more generations bring? `methods`: in how many CPU seconds do other methods come to the same strength? Tests are of
+the fittest individual of a generation.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from . import measuring
 from .measuring import Cell, ExperimentError, Results, flags, not_a_plan, read_json
 
 OPPONENTS = ("random-blind", "random-terminal", "simple")
+ALGORITHM = "algorithm"
+GENERATIONS = "generations"
 Way = Mapping[str, Any]
+"""The options of `hnefi evolve` that differ from the defaults; `algorithm`, if it is not `es`; and `generations`, if
+they are not the study's."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """The runs and tests. A way consists of the options of `hnefi evolve es` that differ from its defaults."""
+    """The runs and tests."""
 
     name: str
     title: str
@@ -33,7 +38,8 @@ class Study:
     """At least two consecutive numbers."""
     generations: int
     tested: tuple[int, ...]
-    """The tested generations in ascending order; the last one is the last of a run."""
+    """The tested generations in ascending order; the last one is the last of a run. A way with generations of its own
+    is tested after the same shares of them."""
     number: Mapping[int, int]
     """Matches of a test at each depth."""
     rules: tuple[str, ...] = ("hingston-original",)
@@ -45,6 +51,15 @@ class Study:
         """The seeds of a way, in all rule sets."""
         return self.seeds if way == next(iter(self.ways)) else self.seeds[: self.others]
 
+    def generations_of(self, way: str) -> int:
+        """The last generation of a way's runs."""
+        return int(self.ways[way].get(GENERATIONS, self.generations))
+
+    def tested_of(self, way: str) -> tuple[int, ...]:
+        """The tested generations of a way in ascending order."""
+        share = self.generations_of(way) / self.generations
+        return tuple(sorted({round(generation * share) for generation in self.tested}))
+
     def runs(self) -> Iterator[Run]:
         """Every evolution: for each rule set, each way with all its seeds."""
         for rules in self.rules:
@@ -55,7 +70,7 @@ class Study:
     def cells(self) -> Iterator[Cell]:
         """Every test."""
         for run in self.runs():
-            for generation in self.tested:
+            for generation in self.tested_of(run.way):
                 for depth in self.number:
                     for opponent in OPPONENTS:
                         yield Cell(run, generation, opponent, depth)
@@ -144,12 +159,41 @@ SCALING = Study(
     tested=(0, 1, 2, 5, 10, 20, 40),
     number={1: 200},
 )
-STUDIES = {study.name: study for study in (READINGS, DISTRIBUTION, SCALING)}
+ALONE: Way = {"pair_games": 0}
+"""No games among the individuals: with many, these would be nearly all games."""
+METHODS = Study(
+    "methods",
+    "The paper's network by other methods",
+    {
+        "5+5": {},
+        "5+5-tied": {"symmetric": "tied"},
+        "5+5-average-hall": {"average": 0.05, "hall": 16, GENERATIONS: 300},
+        "5+5-depth-2": {"depth": 2, GENERATIONS: 14},
+        "5+5-alone": {**ALONE, GENERATIONS: 800},
+        "50+50-alone": {**ALONE, "mu": 50, "lambda": 50, GENERATIONS: 80},
+        "500+500-alone": {**ALONE, "mu": 500, "lambda": 500, GENERATIONS: 10},
+        "cma": {ALGORITHM: "cma", **ALONE, GENERATIONS: 300},
+        "cma-tied": {ALGORITHM: "cma", **ALONE, "symmetric": "tied", GENERATIONS: 300},
+        "treestrap": {
+            ALGORITHM: "treestrap", "network": "hingston2007", "depth": 1, "generation_games": 20, "alpha_games": 2400,
+            GENERATIONS: 120,
+        },
+    },
+    seeds=(401, 402, 403, 404, 405),
+    generations=600,
+    tested=(0, 6, 12, 25, 50, 100, 200, 300, 400, 500, 600),
+    number={1: 200},
+)  # fmt: skip
+"""The generations were set by hand, so that all take about as long; nobody meets Simple, which measures them."""
+STUDIES = {study.name: study for study in (READINGS, DISTRIBUTION, SCALING, METHODS)}
 
 
 def quick(study: Study) -> Study:
     """A version of the whole study that takes seconds; its results mean nothing."""
-    few = dict(list(study.ways.items())[:2])
+    few = {
+        name: {option: value for option, value in way.items() if option != GENERATIONS}
+        for name, way in list(study.ways.items())[:2]
+    }
     return replace(
         study,
         ways=few,
@@ -187,7 +231,7 @@ def finished(folder: Path, study: Study) -> Study:
     missing = untested(study, measuring.log_of(folder).read(study))
 
     def count(rules: str, way: str) -> int:
-        last = measuring.archived(study.generations)
+        last = measuring.archived(study.generations_of(way))
         runs = [Run(rules, way, seed) for seed in study.seeds_of(way)]
         there = [run not in missing or (folder / run.folder / last).exists() for run in runs]
         return [*there, False].index(False)
@@ -227,13 +271,15 @@ def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False, backen
             needed = [seed for seed in study.seeds_of(name) if Run(rules, name, seed) in missing]
             for seeds in consecutive(needed):
                 out = Path(Run(rules, name, seeds[0]).folder)
-                arguments = ["es", "--variant", rules, "--generations", str(study.generations)]
+                arguments = [str(way.get(ALGORITHM, "es")), "--variant", rules]
+                arguments += ["--generations", str(study.generations_of(name))]
                 arguments += ["--seed", str(seeds[0]), "--seeds", str(len(seeds)), "--jobs", str(jobs)]
                 # Several runs have folders of their own in the given one.
                 arguments += ["--out", str(folder / (out if len(seeds) == 1 else out.parent))]
                 arguments += flags(plain, backend)
                 for option, value in way.items():
-                    arguments += ["--set", f"{option}={value}"]
+                    if option not in (ALGORITHM, GENERATIONS):
+                        arguments += ["--set", f"{option}={value}"]
                 if code := command.main(arguments):
                     return code
     return 0
@@ -254,8 +300,12 @@ def games_a_generation(way: Way) -> int:
     """Games per generation of a way."""
     from hnefi.tools.evolve.options import of
 
-    said = {name: option.default for name, option in of("es").items()} | dict(way)
-    size = said["mu"] + (said["lambda"] or 5)
+    algorithm = way.get(ALGORITHM, "es")
+    said = {name: option.default for name, option in of(algorithm).items()} | dict(way)
+    if "generation_games" in said:
+        return int(said["generation_games"])
+    # What sep-CMA-ES compares are its candidates alone.
+    size = said.get("mu", 0) + (said["lambda"] or (20 if algorithm == "cma" else 5))
     peers = size * (size - 1) // 2 * said["pair_games"]
     fixed = said["random_matches"] * (2 if said["opponent"] == "both" else 1)
     return int(2 * (peers + size * (fixed + said["hall"])))
