@@ -14,6 +14,7 @@ MEASUREMENTS = {
     "arena": "the arena's own CPU time per ply",
     "search": "nodes and time to depth with each part of the search on and off, and by threads",
     "evaluators": "what an evaluation costs with each evaluator, and nodes per second with it",
+    "pruning": "what sorting, windows, a table and MTD(f) save in a plain alpha-beta",
     "siege": "the endgame against a bare king, played out from positions of our own games",
     "latency": "how fast the process starts, stops and answers",
     "coldstart": "what the first start compiles, and what a later one costs, by CPU time",
