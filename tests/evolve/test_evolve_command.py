@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import fake_contest
 import numpy as np
 import pytest
+from safetensors import safe_open
 
 from hnefi.engine.evaluators import files
 from hnefi.engine.evaluators.network import parse
@@ -229,6 +230,68 @@ def test_the_best_of_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[st
     report_before = (out / "rank" / "report.json").read_bytes()
     assert command.main(["rank", str(out), "--pairs", "10", "--quiet", "--jobs", "1"]) == 0
     assert (out / "rank" / "report.json").read_bytes() == report_before
+
+
+def test_the_best_survivors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All that survived the last generation play on: the best of them, and the one that training called the fittest."""
+    out = tmp_path / "run"
+    sizes = ("--set", "mu=14", "--set", "lambda=6", "--set", "sigma0=0.5")
+    assert evolve("--generations", "3", *sizes, "--out", str(out), "--quiet") == 0
+    assert command.main(["rank", str(out), "--pairs", "10", "--survivors"]) == 0
+    said = capsys.readouterr().out
+    found = json.loads((out / "rank" / "survivors.json").read_text())
+    with safe_open(out / "state.safetensors", "np") as file:
+        state = {name: file.get_tensor(name) for name in ("weights", "fitness")}
+    distance = np.abs(1 - state["weights"][:, :8]).sum(axis=1)
+    best = found["survivor"] - 1
+    assert np.argsort(distance).tolist().index(best) < 3
+    written = files.load(out / "rank" / "survivor.safetensors", find("brandubh"))
+    assert np.array_equal(files.genome(written), state["weights"][best])
+    assert written.document["generation"] == 3
+    assert (
+        list(found["fitness"].values()) == state["fitness"].tolist() == sorted(state["fitness"], reverse=True)
+    )
+    scores = list(found["scores"].values())
+    assert len(scores) == 14
+    assert found["correlation"] == pytest.approx(slow_spearman(list(found["fitness"].values()), scores))
+    assert (
+        f"rank correlation of the fitness in training with these games: {found['correlation']:+.2f}" in said
+    )
+    ranked = {one["survivor"]: one["score"] for one in found["finalists"]}
+    ten = sorted(range(14), key=lambda i: -scores[i])[:10]
+    assert set(ranked) == {i + 1 for i in ten} | {1}, "the fittest always plays the second round"
+    assert found["fittest"]["score"] == ranked[1]
+    assert ("survivor 1, the fittest" in said) == (best != 0)
+    assert not (out / "rank" / "report.json").exists()
+
+
+def slow_spearman(one: list[float], other: list[float]) -> float:
+    """Pearson's correlation of the mean ranks."""
+    a, b = (
+        [sum(x < y for x in values) + sum(x == y for x in values) / 2 for y in values]
+        for values in (one, other)
+    )
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def test_only_a_strategy_has_survivors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("cma")
+    out = tmp_path / "run"
+    words = [
+        "cma",
+        "--variant",
+        "brandubh",
+        "--network",
+        "linear",
+        "--generations",
+        "1",
+        "--out",
+        str(out),
+        "--quiet",
+    ]
+    assert command.main(words) == 0
+    assert command.main(["rank", str(out), "--survivors"]) == 2
+    assert f"--survivors: {out}: a run of cma: expected es" in capsys.readouterr().err
 
 
 def test_limits_of_plies() -> None:

@@ -16,13 +16,14 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hnefi.engine.games.tafl.rules import SWITCH
-from hnefi.tools.balance import correlation, entrants, people, report, searching, showing
+from hnefi.tools.balance import entrants, people, report, searching, showing
 from hnefi.tools.balance.entrants import Entrant
 from hnefi.tools.balance.folder import Key, Openings, Plan, Results
 from hnefi.tools.balance.measures import Measures, balance, balance_interval, measure, shift
 from hnefi.tools.balance.outcome import summarize
 from hnefi.tools.balance.playing import Game
 from hnefi.tools.balance.searching import Terms
+from hnefi.tools.common import correlation
 from hnefi.tools.common.paper_hingston import TABLES
 
 

@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ..common import correlation
 from ..common.paper_hingston import MATCHES, TABLES
 from ..common.statistics import wilson
-from . import correlation
 from .entrants import Entrant, parse
 from .measures import Measures
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hnefi.engine import catalogue
 from hnefi.engine.wording import shorten
@@ -58,7 +58,7 @@ EXAMPLES = {
         "treestrap --variant brandubh --generations 20 --out strap --save-player mine",
         "treestrap --variant tablut-linnaeus --network mlp:16 --depth 2 --seeds 5",
     ),
-    "rank": ("rank first", "rank first --pairs 100 --depth 2"),
+    "rank": ("rank first", "rank first --pairs 100 --depth 2", "rank first --survivors"),
     "curves": ("curves first",),
     "compare": ("compare first second", "compare es-* cma-1 --by games --column best --out versus.svg"),
     "resume": ("resume first", "resume first --generations 600 --jobs 2 --save-player mine"),
@@ -483,6 +483,11 @@ def _rank_parser() -> Parser:
     made = _parser("rank", "Find a run's best champion against fixed opponents.")
     made.add_argument("folder", metavar="DIR", help="the run's folder")
     made.add_argument(
+        "--survivors",
+        action="store_true",
+        help="es: rank what survived the last generation, not the champions: are the fittest the best?",
+    )
+    made.add_argument(
         "--pairs",
         type=arguments.positive,
         default=20,
@@ -512,8 +517,6 @@ def _old_rank(algorithm: str, argv: Sequence[str]) -> list[str] | None:
 
 
 def _rank(argv: Sequence[str]) -> int:
-    from hnefi.protocol.hosts.text_table import table
-
     from ..common.workers import cores
     from . import rank
     from .contestants import Executor
@@ -525,24 +528,45 @@ def _rank(argv: Sequence[str]) -> int:
     plan, named = _planned(parser, out)
     if plan.algorithm not in options.BOTH:
         raise OptionError(f"{out}: a run of {plan.algorithm}: expected one of {' or '.join(options.BOTH)}")
+    if given.survivors and plan.algorithm != options.ES:
+        raise OptionError(f"--survivors: {out}: a run of {plan.algorithm}: expected {options.ES}")
     hands = Executor(given.jobs or cores(), given.backend)
     say = (lambda _: None) if given.quiet else print
     with Folder(out, plan, config_of(plan, *named)) as folder:
+        candidates = (rank.survivors if given.survivors else rank.champions)(folder, plan)
+        depth = given.depth or plan.values["depth"]
         with interrupts.caught(lambda: ["interrupted: nothing was written"]) as caught:
-            report = rank.rank(folder, plan, given.depth or plan.values["depth"], hands, given.pairs, say)
+            report = rank.rank(folder, plan, candidates, depth, hands, given.pairs, say)
         if caught.ended:
             return INTERRUPTED
-    rows = [
-        (
-            name,
-            *map(str, one["matches"]),
-            f"{one['won_95'][0]:.1%} – {one['won_95'][1]:.1%}",
-            str(one["by_captures"]),
-        )
-        for name, one in report["confirmed"].items()
-    ]
-    head = (f"generation {report['generation']}", "won", "drawn", "lost", "95 % of won", "by captures")
-    for line in table(head, rows, left=(0,), free=0):
+    for line in _ranked(report, candidates.word):
         say(line)
-    say(f"{out / rank.FOLDER / rank.CHAMPION}")
+    say(f"{out / rank.FOLDER / candidates.best}")
     return 0
+
+
+def _ranked(report: Mapping[str, Any], word: str) -> list[str]:
+    """The lines about the best of a ranking and, if training has compared the candidates, about its fittest."""
+    from hnefi.protocol.hosts.text_table import table
+
+    chosen = [(f"{word} {report[word]}", report["confirmed"])]
+    if "fittest" in report and report[word] != 1:
+        chosen.append((f"{word} 1, the fittest", report["fittest"]["confirmed"]))
+    lines = []
+    for name, confirmed in chosen:
+        rows = [
+            (
+                opponent,
+                *map(str, one["matches"]),
+                f"{one['won_95'][0]:.1%} – {one['won_95'][1]:.1%}",
+                str(one["by_captures"]),
+            )
+            for opponent, one in confirmed.items()
+        ]
+        head = (name, "won", "drawn", "lost", "95 % of won", "by captures")
+        lines += table(head, rows, left=(0,), free=0)
+    if report.get("correlation") is not None:
+        lines.append(
+            f"rank correlation of the fitness in training with these games: {report['correlation']:+.2f}"
+        )
+    return lines

@@ -1,30 +1,34 @@
-"""Finds the best champion of a run: the archive against a fixed field, with other seeds than in training.
+"""Finds the best player of a run: its champions or its survivors against a fixed field, with other seeds than in
+training.
 
 The fittest individual of a generation is mostly lucky, and so is the best of three hundred measurements. So all
-champions play a few matches, the best of them play many, and the best of these is measured once more, on fresh games
+candidates play a few matches, the best of them play many, and the best of these is measured once more, on fresh games
 that had no part in the choice.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hnefi.engine import durable
 
+from ..common.correlation import spearman
 from ..common.matches import points
 from ..common.statistics import wilson
-from .algorithm import Play, Purpose, game_seeds
+from .algorithm import Champion, Play, Purpose, game_seeds
 from .contestants import Contestants
 from .fitness import Pairing, schedule
-from .folder import ARCHIVE, Folder, FolderError
+from .folder import ARCHIVE, Folder, FolderError, save_champion
 from .run import Plan
 
-FOLDER, REPORT, CHAMPION = "rank", "report.json", "champion.safetensors"
+FOLDER = "rank"
 FINALISTS = 10
 MORE = 10
 """Finalists play this many times the matches of the first round; afterwards the winner plays as many again."""
@@ -104,10 +108,23 @@ class Referee:
         return found
 
 
-def rank(
-    folder: Folder, plan: Plan, depth: int, play: Play, matches: int, say: Callable[[str], None]
-) -> dict[str, Any]:
-    """Rank the archive, write the report and the better champion into `rank/`, and return the report."""
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Whom a ranking compares: called `word` and a number, with `weights` (candidates x all). `save` writes one of them
+    to a path. `fitness` is that of training, if training has compared them with each other; then the first is its best.
+    The report and the best player get the names `report` and `best`."""
+
+    word: str
+    numbers: Sequence[int]
+    weights: Any
+    save: Callable[[int, Path], object]
+    report: str
+    best: str
+    fitness: Sequence[float] = ()
+
+
+def champions(folder: Folder, plan: Plan) -> Candidates:
+    """The champions of all generations; FolderError if the archive is damaged."""
     from hnefi.engine.evaluators import files
 
     names = sorted((folder.path / ARCHIVE).glob("gen-*.safetensors"))
@@ -118,30 +135,88 @@ def rank(
         weights = np.vstack([files.genome(files.load(name, plan.variant)) for name in names])
     except (OSError, ValueError) as error:
         raise FolderError(f"{folder.path / ARCHIVE}: {error}") from None
-    generations = [int(name.stem[4:]) for name in names]
+    return Candidates(
+        "generation",
+        [int(name.stem[4:]) for name in names],
+        weights,
+        lambda i, path: durable.put(path, names[i].read_bytes()),
+        "report.json",
+        "champion.safetensors",
+    )
+
+
+def survivors(folder: Folder, plan: Plan) -> Candidates:
+    """The individuals that survived the last generation of an evolution strategy, the fittest first."""
+    generation, state = folder.checkpoint.generation, folder.checkpoint.state
+    if not generation:
+        raise FolderError(f"{folder.path}: no generation is finished: expected at least one")
+    fitness = [float(value) for value in state["fitness"]]
+
+    def save(i: int, path: Path) -> None:
+        known = None if math.isnan(fitness[i]) else fitness[i]
+        genome, parent = state["weights"][i], state["parents"][i]
+        save_champion(path, plan, Champion(generation, genome, known, int(state["born"][i]), parent))
+
+    return Candidates(
+        "survivor",
+        range(1, len(fitness) + 1),
+        plan.encoding.weights(state["weights"]),
+        save,
+        "survivors.json",
+        "survivor.safetensors",
+        fitness,
+    )
+
+
+def rank(
+    folder: Folder,
+    plan: Plan,
+    candidates: Candidates,
+    depth: int,
+    play: Play,
+    matches: int,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Rank the candidates, write the report and the better player into `rank/`, and return the report."""
+    word, numbers, weights = candidates.word, candidates.numbers, candidates.weights
     referee = Referee(plan, depth, play)
     against = ", ".join(opponent.name for opponent in referee.field)
-    say(f"{len(names)} champions, {matches} matches each against {against}, {depth} ply")
+    say(f"{len(numbers)} {word}s, {matches} matches each against {against}, {depth} ply")
     first = referee.scores(weights, Purpose.RANK, matches)
-    best = sorted(range(len(names)), key=lambda i: -first[i])[:FINALISTS]
+    best = sorted(range(len(numbers)), key=lambda i: -first[i])[:FINALISTS]
+    if candidates.fitness and 0 not in best:
+        # What training would have chosen is measured on the same games.
+        best.append(0)
     say(f"the best {len(best)} again, {matches * MORE} matches each")
     again = referee.scores(weights[best], Purpose.FINAL, matches * MORE)
     order = sorted(range(len(best)), key=lambda i: -again[i])
     winner = best[order[0]]
-    say(f"generation {generations[winner]} again, on fresh games that had no part in the choice")
-    report = {
+    say(f"{word} {numbers[winner]} again, on fresh games that had no part in the choice")
+    report: dict[str, Any] = {
         "variant": plan.variant.name,
         "seed": plan.seed,
         "depth": depth,
         "matches": matches,
-        "generation": generations[winner],
+        word: numbers[winner],
         "confirmed": referee.confirm(weights[winner], matches * MORE),
-        "finalists": [
-            {"generation": generations[best[i]], "score": again[i], "first": first[best[i]]} for i in order
-        ],
-        "scores": {str(generation): score for generation, score in zip(generations, first, strict=True)},
+        "finalists": [{word: numbers[best[i]], "score": again[i], "first": first[best[i]]} for i in order],
+        "scores": {str(number): score for number, score in zip(numbers, first, strict=True)},
     }
+    if candidates.fitness:
+        report |= {
+            "fitness": {
+                str(number): None if math.isnan(value) else value
+                for number, value in zip(numbers, candidates.fitness, strict=True)
+            },
+            "fittest": {
+                "score": again[best.index(0)],
+                "confirmed": referee.confirm(weights[0], matches * MORE),
+            },
+            "correlation": None
+            if any(map(math.isnan, candidates.fitness))
+            else spearman(candidates.fitness, first),
+        }
     (folder.path / FOLDER).mkdir(exist_ok=True)
-    durable.put(folder.path / FOLDER / REPORT, (json.dumps(report, indent=1) + "\n").encode())
-    durable.put(folder.path / FOLDER / CHAMPION, names[winner].read_bytes())
+    durable.put(folder.path / FOLDER / candidates.report, (json.dumps(report, indent=1) + "\n").encode())
+    candidates.save(winner, folder.path / FOLDER / candidates.best)
     return report
