@@ -53,6 +53,20 @@ def test_each_method_is_run_by_its_algorithm_for_its_own_generations(
     assert "depth=1" in seen["treestrap"]
 
 
+def test_a_missing_package_is_named_before_anything_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(studies, "find_spec", lambda _: None)
+    monkeypatch.setattr("hnefi.tools.evolve.command.main", lambda _: pytest.fail("nothing may be run"))
+    assert command.main(["methods", "--ways", "cma,treestrap", "--out", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert (
+        "cma: the package cma is missing: expected pip install 'hnefi[cma]', or --ways 5+5,treestrap" in said
+    )
+    monkeypatch.setattr("hnefi.tools.evolve.command.main", lambda _: 7)
+    assert command.main(["methods", "--ways", "treestrap", "--out", str(tmp_path / "other")]) == 7
+
+
 def test_a_method_is_tested_after_the_same_shares_of_its_generations() -> None:
     assert SMALL.tested_of("5+5") == (0, 1, 2, 4)
     assert SMALL.tested_of("cma") == (0, 1, 2, 3)

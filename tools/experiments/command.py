@@ -87,7 +87,7 @@ def main(argv: list[str]) -> int:
         "--seeds",
         type=arguments.positive,
         metavar="K",
-        help="runs of each kind (5; scaling: 3; hex: 6; hexapawn, tablut: 10; distribution: 100, all readings but one "
+        help="runs of each kind (5; hex: 6; hexapawn, tablut: 10; distribution: 100, all readings but one "
         "30)",
     )
     parser.add_argument(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -154,7 +155,7 @@ SCALING = Study(
         f"{mu}+{mu}": {"mu": mu, "lambda": mu, "opponent": "simple", "pair_games": 0}
         for mu in (5, 16, 50, 125, 250)
     },
-    seeds=(301, 302, 303),
+    seeds=(301, 302, 303, 304, 305),
     generations=40,
     tested=(0, 1, 2, 5, 10, 20, 40),
     number={1: 200},
@@ -266,6 +267,7 @@ def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False, backen
     from hnefi.tools.evolve import command
 
     missing = untested(study, measuring.log_of(folder).read(study))
+    _expect_packages({run.way for run in missing}, study)
     for name, way in study.ways.items():
         for rules in study.rules:
             needed = [seed for seed in study.seeds_of(name) if Run(rules, name, seed) in missing]
@@ -283,6 +285,16 @@ def evolve(folder: Path, study: Study, jobs: int, *, plain: bool = False, backen
                 if code := command.main(arguments):
                     return code
     return 0
+
+
+def _expect_packages(ways: set[str], study: Study) -> None:
+    """ExperimentError if a way needs a package that is not there: better now than hours later."""
+    needing = [name for name in study.ways if name in ways and study.ways[name].get(ALGORITHM) == "cma"]
+    if needing and find_spec("cma") is None:
+        others = ",".join(name for name in study.ways if name not in needing)
+        raise ExperimentError(
+            f"{', '.join(needing)}: the package cma is missing: expected pip install 'hnefi[cma]', or --ways {others}"
+        )
 
 
 def consecutive(numbers: Sequence[int]) -> list[list[int]]:
