@@ -113,7 +113,8 @@ SHIPPED = sorted(
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_evaluators_are_what_they_say(name: str) -> None:
-    """For the rules as they are, with where they come from and what was measured; and they do beat Simple."""
+    """For the rules as they are, with where they come from and what was measured; and they do beat Simple, but for the
+    other seeds of the paper's evolution, which ship whatever they are worth."""
     player = players.load(name)
     assert player.variant is not None
     variant = games.find(player.variant)
@@ -129,7 +130,7 @@ def test_shipped_evaluators_are_what_they_say(name: str) -> None:
     won = play(variant, ours, theirs, 60, "shipped").matches.won / 60
     share = noted["won"] / (noted["won"] + noted["drawn"] + noted["lost"])
     assert abs(won - share) < 4 * (share * (1 - share) / 60) ** 0.5 + 0.02
-    assert share > 0.5
+    assert share > 0.5 or name.endswith(("-102", "-103", "-104", "-105"))
 
 
 @pytest.mark.parametrize("name", [name for name in SHIPPED if name.startswith("evolved-")])
