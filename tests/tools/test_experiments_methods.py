@@ -158,6 +158,9 @@ def test_the_report_has_prices_if_the_runs_are_there(tmp_path: Path) -> None:
         for seed in study.seeds:
             folder = tmp_path / studies.Run(study.rules[0], way, seed).folder
             write_log(folder, study.generations_of(way), seconds)
+    assert studies_report.costs(tmp_path, study, "5+5") == [[2.5, 2.5, 5, 10]] * 5, (
+        "who was fittest first is known later"
+    )
     rows = studies_report.price_table(tmp_path, study, results)
     assert rows[0][:3] == ["way", "CPU s a run", "20 %"]
     assert rows[1][:2] == ["5+5", "10"]

@@ -65,9 +65,11 @@ def costs(folder: Path, study: Study, way: str) -> list[list[float]] | None:
             log = read_log(folder / Run(study.rules[0], way, seed).folder)
         except FolderError:
             return None
-        spent = [0.0, *accumulate(entry.get("cpu_seconds", 0.0) for entry in log)]
+        spent = list(accumulate(entry.get("cpu_seconds", 0.0) for entry in log))
+        # It takes the games of generation 1 to know who was the fittest of generation 0.
+        spent = [*spent[:1], *spent]
         tested = study.tested_of(way)
-        if len(spent) <= tested[-1] or not spent[-1]:
+        if len(spent) <= tested[-1] or not spent[0]:
             return None
         found.append([spent[generation] for generation in tested])
     return found
@@ -227,16 +229,13 @@ def draw(folder: Path, study: Study, results: Results, *, png: bool = False) -> 
 
 
 def _places(folder: Path, study: Study) -> dict[str, list[float]]:
-    """The mean CPU seconds of each way's tested generations, generation 0 at half of one; empty if not known."""
+    """The mean CPU seconds of each way's tested generations; empty if not known."""
     found = {}
     for way in study.ways:
         spent = costs(folder, study, way)
         if spent is None:
             return {}
-        tested, places = study.tested_of(way), [mean(column) for column in zip(*spent, strict=True)]
-        if tested[0] == 0:
-            places[0] = places[1] / tested[1] / 2
-        found[way] = places
+        found[way] = [mean(column) for column in zip(*spent, strict=True)]
     return found
 
 
