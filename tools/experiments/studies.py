@@ -162,6 +162,7 @@ SCALING = Study(
 )
 ALONE: Way = {"pair_games": 0}
 """No games among the individuals: with many, these would be nearly all games."""
+CMA: Way = {ALGORITHM: "cma"}
 METHODS = Study(
     "methods",
     "The paper's network by other methods",
@@ -170,11 +171,14 @@ METHODS = Study(
         "5+5-tied": {"symmetric": "tied"},
         "5+5-average-hall": {"average": 0.05, "hall": 16, GENERATIONS: 300},
         "5+5-depth-2": {"depth": 2, GENERATIONS: 14},
+        "50+50": {"mu": 50, "lambda": 50, GENERATIONS: 14},
+        "cma": {**CMA, GENERATIONS: 200},
+        "cma-tied": {**CMA, "symmetric": "tied", GENERATIONS: 200},
         "5+5-alone": {**ALONE, GENERATIONS: 800},
         "50+50-alone": {**ALONE, "mu": 50, "lambda": 50, GENERATIONS: 80},
         "500+500-alone": {**ALONE, "mu": 500, "lambda": 500, GENERATIONS: 10},
-        "cma": {ALGORITHM: "cma", **ALONE, GENERATIONS: 300},
-        "cma-tied": {ALGORITHM: "cma", **ALONE, "symmetric": "tied", GENERATIONS: 300},
+        "cma-alone": {**CMA, **ALONE, GENERATIONS: 300},
+        "cma-tied-alone": {**CMA, **ALONE, "symmetric": "tied", GENERATIONS: 300},
         "treestrap": {
             ALGORITHM: "treestrap", "network": "hingston2007", "depth": 1, "generation_games": 20, "alpha_games": 2400,
             GENERATIONS: 120,
