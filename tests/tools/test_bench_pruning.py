@@ -111,6 +111,8 @@ def test_the_command_prints_a_table_or_a_document(capsys: pytest.CaptureFixture[
     made = document["ways"]["plain"]["made"]
     assert len(made) == 2
     assert all(a < b for one in made for a, b in pairwise(one))
+    assert pruning.main(["brandubh", "--depth", "1", "--positions", "2"]) == 0
+    assert capsys.readouterr().out.endswith(" legal moves on average\n")
     with pytest.raises(SystemExit) as refused:
         pruning.main(["brandubh", "--depth", "0"])
     assert refused.value.code == 2

@@ -222,11 +222,10 @@ def table(rows: Sequence[Row], legal: float) -> str:
         statistics.geometric_mean(b / a for one in whole.made for a, b in [(one[d - 1], one[d])])
         for d in range(1, len(whole.made[0]))
     ]
-    lines += [
-        "",
-        f"{legal:.0f} legal moves on average; a ply multiplies the positions of plain alpha-beta by "
-        + ", ".join(f"{x:.1f}" for x in growth),
-    ]
+    lines += ["", f"{legal:.0f} legal moves on average"]
+    if growth:
+        factors = ", ".join(f"{x:.1f}" for x in growth)
+        lines[-1] += f"; a ply multiplies the positions of plain alpha-beta by {factors}"
     return "\n".join(lines)
 
 
@@ -237,8 +236,8 @@ def main(argv: list[str]) -> int:
         "Searches positions with a plain alpha-beta and the values of Simple, and with one thing added: moves sorted "
         "by the values of the positions after them, aspiration windows, a transposition table, MTD(f), and all but the "
         "last together. Counts the positions made; all find the same value. It is written in Python: what it counts "
-        "is the same on every machine, its times are not those of the engine.",
-        ["", "brandubh --depth 5 --positions 20", "--json"],
+        "is the same on every machine, its times are not those of the engine, and the usual run takes some minutes.",
+        ["", "brandubh --depth 4 --positions 10", "--json"],
     )
     options.add_argument(
         "variant",
