@@ -92,6 +92,14 @@ def test_runs_of_different_learners_are_compared_by_what_they_share(
     assert rows[0][compare.SPEED] == "20"
 
 
+def test_curves_over_cpu_seconds(tmp_path: Path) -> None:
+    one = run(tmp_path / "es", [{**entry, "cpu_seconds": 3.0} for entry in ES])
+    out = tmp_path / "versus.svg"
+    assert command.main(["compare", str(one), "--by", "cpu_seconds", "--out", str(out)]) == 0
+    assert "CPU seconds so far" in words(out)
+    assert table(out.with_suffix(".csv"))[0]["cpu_seconds"] == "3"
+
+
 def test_the_axis_below_counts_what_was_spent() -> None:
     assert compare._places(compare.columns(ES), "games") == [40, 120, 240]
     assert compare._places(compare.columns(ES), "seconds") == [2, 4, 6]

@@ -53,11 +53,11 @@ def test_every_way_finds_the_value_of_plain_minimax() -> None:
         for name, way in pruning.WAYS.items():
             search = pruning.Search(way, near)
             assert search.value(position, depth) == value, (name, position.fen(), depth)
-            assert search.made > 0, name
+            assert search.nodes > 0, name
         plain = pruning.Search(pruning.WAYS["plain"], near)
         plain.value(position, depth)
-        assert plain.made <= count
-        assert depth == 1 or plain.made < count, "something was pruned"
+        assert plain.nodes <= count
+        assert depth == 1 or plain.nodes < count, "something was pruned"
 
 
 @pytest.mark.parametrize("windows", ["aspiration", "mtd"])
@@ -71,16 +71,24 @@ def test_a_wrong_guess_is_mended(windows: str) -> None:
             assert search._search(position, 2, value + wrong, first=False) == value
 
 
+def test_a_win_in_the_table_counts_from_the_ply_at_which_it_is_met() -> None:
+    position = games.from_fen(games.find("brandubh"), "3K3/7/7/7/7/7/3t3 d")
+    search = pruning.Search(pruning.Way(table=True), pruning.distances(position.variant))
+    for ply in (2, 4):
+        value = search._alphabeta(position, 1, -pruning.INFINITE, pruning.INFINITE, ply)
+        assert value == pruning.WIN - (ply + 1)
+
+
 def test_what_is_counted_includes_the_depths_before() -> None:
     position = positions("brandubh", 2)[1]
     near = pruning.distances(position.variant)
     plain, deepening = pruning.Search(pruning.Way(), near), pruning.Search(pruning.Way(table=True), near)
     plain.value(position, 1)
-    assert plain.made == len(position.legal_moves())
+    assert plain.nodes == len(position.legal_moves())
     deepening.value(position, 2)
     again = pruning.Search(pruning.Way(table=True), near)
     again.value(position, 1)
-    assert deepening.made > again.made == plain.made
+    assert deepening.nodes > again.nodes == plain.nodes
 
 
 def test_the_best_moves_come_first() -> None:
@@ -108,7 +116,7 @@ def test_the_command_prints_a_table_or_a_document(capsys: pytest.CaptureFixture[
     assert "legal moves on average" in lines[-1]
     assert pruning.main(["brandubh", "--depth", "2", "--positions", "2", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    made = document["ways"]["plain"]["made"]
+    made = document["ways"]["plain"]["nodes"]
     assert len(made) == 2
     assert all(a < b for one in made for a, b in pairwise(one))
     assert pruning.main(["brandubh", "--depth", "1", "--positions", "2"]) == 0

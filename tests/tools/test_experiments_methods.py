@@ -79,6 +79,15 @@ def test_a_method_is_tested_after_the_same_shares_of_its_generations() -> None:
     assert not any("generations" in way for way in studies.quick(studies.METHODS).ways.values())
 
 
+def test_a_run_is_finished_after_its_own_generations(tmp_path: Path) -> None:
+    for way in ("5+5", "cma"):
+        for seed in SMALL.seeds:
+            file = tmp_path / studies.Run(SMALL.rules[0], way, seed).folder / "archive"
+            file.mkdir(parents=True)
+            (file / f"gen-{SMALL.generations_of(way):04}.safetensors").touch()
+    assert list(studies.finished(tmp_path, SMALL).ways) == ["5+5", "cma"]
+
+
 @pytest.mark.parametrize(
     ("way", "games"),
     [({"algorithm": "cma", "pair_games": 0}, 400), ({"algorithm": "cma", "pair_games": 0, "lambda": 7}, 140),
@@ -88,25 +97,25 @@ def test_games_of_other_algorithms(way: studies.Way, games: int) -> None:
     assert studies.games_a_generation(way) == games
 
 
-def test_the_price_of_a_strength() -> None:
+def test_the_cost_to_reach_a_strength() -> None:
     """On straight lines between what was measured, and with an interval that says if a strength may never come."""
     spent = [[0.0, 10.0, 20.0]] * 5
     won = [[10.0, 30.0, 50.0]] * 5
-    assert studies_report.price(spent, won, 20) == pytest.approx((5, 5, 5))
-    assert studies_report.price(spent, won, 50) == pytest.approx((20, 20, 20))
-    assert studies_report.price(spent, won, 10) == (0, 0, 0)
-    assert studies_report.price(spent, won, 51) == (math.inf, math.inf, math.inf)
-    assert studies_report.price(spent[:4], won[:4], 20) is None
+    assert studies_report.cost_to_reach(spent, won, 20) == pytest.approx((5, 5, 5))
+    assert studies_report.cost_to_reach(spent, won, 50) == pytest.approx((20, 20, 20))
+    assert studies_report.cost_to_reach(spent, won, 10) == (0, 0, 0)
+    assert studies_report.cost_to_reach(spent, won, 51) == (math.inf, math.inf, math.inf)
+    assert studies_report.cost_to_reach(spent[:4], won[:4], 20) is None
     # Two seeds of five come to 60 %, the others to 40: the mean is 48.
     unlike = [[10.0, 30.0, 60.0]] * 2 + [[10.0, 30.0, 40.0]] * 3
-    first, low, high = studies_report.price(spent, unlike, 45) or (0, 0, 0)
+    first, low, high = studies_report.cost_to_reach(spent, unlike, 45) or (0, 0, 0)
     assert first == pytest.approx(10 + 10 * 15 / 18)
     assert low < first < high == math.inf
     # A curve that falls again has come there all the same.
-    assert studies_report.price(spent, [[10.0, 50.0, 20.0]] * 5, 30) == pytest.approx((5, 5, 5))
+    assert studies_report.cost_to_reach(spent, [[10.0, 50.0, 20.0]] * 5, 30) == pytest.approx((5, 5, 5))
 
 
-def test_the_interval_of_a_price_is_that_of_all_resamples() -> None:
+def test_the_interval_of_a_cost_is_that_of_all_resamples() -> None:
     random = np.random.default_rng(1)
     spent = (np.arange(4) * 10 + random.random((5, 4))).tolist()
     won = np.sort(random.random((5, 4)) * 60, axis=1).tolist()
@@ -122,10 +131,10 @@ def test_the_interval_of_a_price_is_that_of_all_resamples() -> None:
         else:
             found.append(float(np.interp(25, mean_won[at - 1 : at + 1], mean_spent[at - 1 : at + 1])))
     low, high = np.quantile(found, (0.025, 0.975))
-    price = studies_report.price(spent, won, 25)
-    assert price is not None
-    assert price[1] == pytest.approx(low, abs=0.3)
-    assert price[2] == pytest.approx(high, abs=0.3)
+    cost = studies_report.cost_to_reach(spent, won, 25)
+    assert cost is not None
+    assert cost[1] == pytest.approx(low, abs=0.3)
+    assert cost[2] == pytest.approx(high, abs=0.3)
 
 
 def made_up(study: studies.Study) -> dict[Cell, Tally]:
@@ -148,12 +157,12 @@ def write_log(folder: Path, generations: int, seconds: float, **more: Any) -> No
     (folder / "log.jsonl").write_text("".join(line + "\n" for line in lines))
 
 
-def test_the_report_has_prices_if_the_runs_are_there(tmp_path: Path) -> None:
+def test_the_report_has_costs_if_the_runs_are_there(tmp_path: Path) -> None:
     study = replace(
         SMALL, ways={name: WAYS[name] for name in ("5+5", "cma")}, seeds=(1, 2, 3, 4, 5), number={1: 12}
     )
     results = made_up(study)
-    assert studies_report.price_table(tmp_path, study, results) == []
+    assert studies_report.cost_table(tmp_path, study, results) == []
     for way, seconds in (("5+5", 2.5), ("cma", 4.0)):
         for seed in study.seeds:
             folder = tmp_path / studies.Run(study.rules[0], way, seed).folder
@@ -161,7 +170,7 @@ def test_the_report_has_prices_if_the_runs_are_there(tmp_path: Path) -> None:
     assert studies_report.costs(tmp_path, study, "5+5") == [[2.5, 2.5, 5, 10]] * 5, (
         "who was fittest first is known later"
     )
-    rows = studies_report.price_table(tmp_path, study, results)
+    rows = studies_report.cost_table(tmp_path, study, results)
     assert rows[0][:3] == ["way", "CPU s a run", "20 %"]
     assert rows[1][:2] == ["5+5", "10"]
     assert rows[1][5] == "5.0 (5.0 to 5.0)", "half of its matches after half of its four generations"
@@ -178,7 +187,7 @@ def test_the_report_has_prices_if_the_runs_are_there(tmp_path: Path) -> None:
     (tmp_path / studies.Run(study.rules[0], "cma", 3).folder / "log.jsonl").write_text(
         "".join(json.dumps({"generation": at, "files": {}}) + "\n" for at in (1, 2, 3))
     )
-    assert studies_report.price_table(tmp_path, study, results) == []
+    assert studies_report.cost_table(tmp_path, study, results) == []
 
 
 @pytest.mark.slow

@@ -3,8 +3,8 @@
 P. Hingston, "Evolving Players for an Ancient Game: Hnefatafl" (2007), reports an effective branching factor of 10 to 20
 "even with pruning", where over a hundred moves are legal, and that sorting moves by their heuristic values, aspiration
 search, transposition tables and MTD gave no significant improvement. Here each of them is added alone to the same
-search, written as plainly as possible, with the values of the paper's player Simple. What is counted are the positions
-that a move was made to reach, those of earlier depths and of sorting included.
+search, written as plainly as possible, with the values of the paper's player Simple. What is counted are nodes, the
+positions that a move was made to reach, those of earlier depths and of sorting included.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ..common.arguments import (
     find_tafl_variant,
     let_interrupt_end_us,
     parser,
-    positive,
 )
 from ..common.live import Live
-from .search import positions
+from ..experiments.spread import bootstrap
+from .search import add_search, positions
 
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
@@ -37,7 +37,6 @@ WIN = 1_000_000
 INFINITE = 2 * WIN
 MARGIN = 5
 """Half the width of an aspiration window in Simple's tenths of a man."""
-SAMPLES = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +69,14 @@ WAYS = {
 
 @dataclass(slots=True)
 class Search:
-    """One search from a root. `made` counts the positions that moves were made to reach."""
+    """One search from a root. `nodes` counts the positions that moves were made to reach."""
 
     way: Way
     distance: dict[int, int]
     """The king's distance to the nearest goal by square."""
-    made: int = 0
-    bounds: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
-    """By position and depth: the value is at least the first and at most the second."""
+    nodes: int = 0
+    bounds: dict[tuple[int, int, int], tuple[int, int]] = field(default_factory=dict)
+    """By position, depth and ply: the value is at least the first and at most the second."""
     best: dict[int, int] = field(default_factory=dict)
     """The best move of a position at the last depth that it was searched to."""
 
@@ -115,8 +114,8 @@ class Search:
             return won if outcome.winner == position.side else -won
         if depth == 0:
             return self._evaluate(position)
-        # What repetition does depends on the way to a position: the ply keeps those of other lengths apart.
-        key = (position.key, depth)
+        # The value of a win counts plies from the root, which other depths of the root reach at other plies.
+        key = (position.key, depth, ply)
         low, high = self.bounds.get(key, (-INFINITE, INFINITE))
         if low >= beta or low == high:
             return low
@@ -148,7 +147,7 @@ class Search:
         return found
 
     def _play(self, position: Position, move: int) -> Position:
-        self.made += 1
+        self.nodes += 1
         return position.play(move)
 
     def _evaluate(self, position: Position) -> int:
@@ -161,10 +160,10 @@ class Search:
 
 @dataclass
 class Row:
-    """What a way made of every position: positions made and CPU seconds, by position and depth from 1."""
+    """What a way took for every position: nodes and CPU seconds, by position and depth from 1."""
 
     name: str
-    made: list[list[int]] = field(default_factory=list)
+    nodes: list[list[int]] = field(default_factory=list)
     cpu: list[list[float]] = field(default_factory=list)
 
 
@@ -185,47 +184,46 @@ def compare(
     for name, position in places.items():
         for row in rows:
             note(f"{row.name}: {name}")
-            row.made.append([])
+            row.nodes.append([])
             row.cpu.append([])
             for d in range(1, depth + 1):
                 search, began = Search(WAYS[row.name], near), time.process_time()
                 search.value(position, d)
-                row.made[-1].append(search.made)
+                row.nodes[-1].append(search.nodes)
                 row.cpu[-1].append(time.process_time() - began)
     return rows
 
 
 def factor(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
     """The geometric mean of the quotients, and its 95 % interval from resampling them."""
-    import numpy as np
-
-    logs = np.log(np.asarray(ours, float) / np.asarray(theirs, float))
-    means = np.random.default_rng(2007).choice(logs, (SAMPLES, len(logs))).mean(axis=1)
-    low, high = np.quantile(means, (0.025, 0.975))
-    return math.exp(logs.mean()), math.exp(low), math.exp(high)
+    logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
+    interval = bootstrap(logs, fewest=1)
+    assert interval is not None
+    low, high = map(math.exp, interval)
+    return math.exp(statistics.mean(logs)), low, high
 
 
 def table(rows: Sequence[Row], legal: float) -> str:
-    """The ways as text: positions at the last depth, compared with the first way, and CPU time."""
+    """The ways as text: nodes at the last depth, compared with the first way, and CPU time."""
     whole = rows[0]
-    lines = [f"{'alpha-beta with':32}{'positions':>12}{'x':>8}  {'95 %':14}{'CPU s':>9}{'x':>8}"]
+    lines = [f"{'alpha-beta with':32}{'nodes':>12}{'x':>8}  {'95 %':14}{'CPU s':>9}{'x':>8}"]
     for row in rows:
-        made, base = ([one[-1] for one in way.made] for way in (row, whole))
+        nodes, base = ([one[-1] for one in way.nodes] for way in (row, whole))
         cpu, base_cpu = (sum(one[-1] for one in way.cpu) for way in (row, whole))
-        x, low, high = factor(made, base)
+        x, low, high = factor(nodes, base)
         interval = "" if row is whole else f"{low:.2f} to {high:.2f}"
         lines.append(
-            f"{row.name:32}{round(statistics.geometric_mean(made)):>12,}{x:8.2f}  {interval:14}{cpu:9.2f}"
+            f"{row.name:32}{round(statistics.geometric_mean(nodes)):>12,}{x:8.2f}  {interval:14}{cpu:9.2f}"
             f"{cpu / base_cpu:8.2f}"
         )
     growth = [
-        statistics.geometric_mean(b / a for one in whole.made for a, b in [(one[d - 1], one[d])])
-        for d in range(1, len(whole.made[0]))
+        statistics.geometric_mean(b / a for one in whole.nodes for a, b in [(one[d - 1], one[d])])
+        for d in range(1, len(whole.nodes[0]))
     ]
     lines += ["", f"{legal:.0f} legal moves on average"]
     if growth:
         factors = ", ".join(f"{x:.1f}" for x in growth)
-        lines[-1] += f"; a ply multiplies the positions of plain alpha-beta by {factors}"
+        lines[-1] += f"; a ply multiplies the nodes of plain alpha-beta by {factors}"
     return "\n".join(lines)
 
 
@@ -235,26 +233,12 @@ def main(argv: list[str]) -> int:
         "bench pruning",
         "Searches positions with a plain alpha-beta and the values of Simple, and with one thing added: moves sorted "
         "by the values of the positions after them, aspiration windows, a transposition table, MTD(f), and all but the "
-        "last together. Counts the positions made; all find the same value. It is written in Python: what it counts "
-        "is the same on every machine, its times are not those of the engine, and the usual run takes some minutes.",
+        "last together. Counts nodes, the positions that moves lead to; all find the same value. It is written in "
+        "Python: what it counts is the same on every machine, its times are not those of the engine, and the usual run "
+        "takes some minutes.",
         ["", "brandubh --depth 4 --positions 10", "--json"],
     )
-    options.add_argument(
-        "variant",
-        nargs="?",
-        metavar="VARIANT",
-        default="hingston-original",
-        help="default: hingston-original; also --variant V",
-    )
-    options.takes_variant()
-    options.add_argument("--depth", metavar="N", type=positive, default=3, help="plies (3)")
-    options.add_argument(
-        "--positions",
-        metavar="N",
-        type=positive,
-        default=20,
-        help="positions: the start, and others from the middle of games (20)",
-    )
+    add_search(options, "hingston-original", depth=3, positions=20)
     options.add_argument("--json", action="store_true", help="the figures as one JSON document")
     add_variant_path(options)
     arguments = options.parse_args(argv)
@@ -269,7 +253,7 @@ def main(argv: list[str]) -> int:
         "variant": variant.name,
         "depth": arguments.depth,
         "legal_moves": round(legal, 1),
-        "ways": {row.name: {"made": row.made, "cpu": row.cpu} for row in rows},
+        "ways": {row.name: {"nodes": row.nodes, "cpu": row.cpu} for row in rows},
     }
     print(json.dumps(document, indent=2) if arguments.json else table(rows, legal))
     return 0

@@ -30,6 +30,7 @@ from ..common.live import Live
 if TYPE_CHECKING:
     from hnefi.engine.games.base_position import Position
     from hnefi.engine.games.tafl.variant import Variant
+    from hnefi.protocol.flags import Parser
 
 SEED = 1
 PLIES = (10, 24)
@@ -81,6 +82,26 @@ class Row:
     def growth(self) -> float:
         """The geometric mean of the factors by which nodes grow from one depth to the next."""
         return statistics.geometric_mean(search.growth for search in self.searches)
+
+
+def add_search(options: Parser, variant: str, depth: int, positions: int) -> None:
+    """What is searched: a variant, with these defaults a depth, and the number of `positions`."""
+    options.add_argument(
+        "variant",
+        nargs="?",
+        metavar="VARIANT",
+        default=variant,
+        help=f"default: {variant}; also --variant V",
+    )
+    options.takes_variant()
+    options.add_argument("--depth", metavar="N", type=positive, default=depth, help=f"plies ({depth})")
+    options.add_argument(
+        "--positions",
+        metavar="N",
+        type=positive,
+        default=positions,
+        help=f"positions: the start, and others from the middle of games ({positions})",
+    )
 
 
 def positions(variant: Variant, count: int) -> dict[str, Position]:
@@ -279,22 +300,7 @@ def main(argv: list[str]) -> int:
             "--stability 1000000000 --threads 2",
         ],
     )
-    options.add_argument(
-        "variant",
-        nargs="?",
-        metavar="VARIANT",
-        default="copenhagen",
-        help="default: copenhagen; also --variant V",
-    )
-    options.takes_variant()
-    options.add_argument("--depth", metavar="N", type=positive, default=10, help="plies (10)")
-    options.add_argument(
-        "--positions",
-        metavar="N",
-        type=positive,
-        default=4,
-        help="positions: the start, and others from the middle of games (4)",
-    )
+    add_search(options, "copenhagen", depth=10, positions=4)
     options.add_argument(
         "--nodes", metavar="N", type=positive, default=MOST, help=f"nodes of a search at most ({MOST})"
     )

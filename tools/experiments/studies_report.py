@@ -11,7 +11,6 @@ from statistics import mean
 from typing import Any
 
 from hnefi.protocol.hosts.text_table import markdown_table
-from hnefi.tools.evolve.folder import FolderError, read_log
 
 from . import figures, report
 from .measuring import Cell, Results
@@ -59,6 +58,8 @@ def table(study: Study, results: Results) -> list[list[str]]:
 def costs(folder: Path, study: Study, way: str) -> list[list[float]] | None:
     """The CPU seconds of each run of a way up to each of its tested generations, from the runs' logs; None if a run or
     its figures are not in the folder. The start of the program is not in them."""
+    from hnefi.tools.evolve.folder import FolderError, read_log
+
     found = []
     for seed in study.seeds_of(way):
         try:
@@ -75,7 +76,7 @@ def costs(folder: Path, study: Study, way: str) -> list[list[float]] | None:
     return found
 
 
-def price(
+def cost_to_reach(
     spent: Sequence[Sequence[float]], won: Sequence[Sequence[float]], level: float
 ) -> tuple[float, float, float] | None:
     """The CPU seconds at which the mean of some runs first wins `level` % of its matches, on straight lines between the
@@ -109,7 +110,7 @@ def _first(cost: Any, share: Any, level: float) -> float:
     return float(cost[at - 1] + part * (cost[at] - cost[at - 1]))
 
 
-def price_table(folder: Path, study: Study, results: Results) -> list[list[str]]:
+def cost_table(folder: Path, study: Study, results: Results) -> list[list[str]]:
     """What each way takes to win some shares of its matches against Simple; empty without the runs' CPU seconds."""
     rows = [["way", "CPU s a run", *(f"{level} %" for level in LEVELS)]]
     for way in study.ways:
@@ -121,15 +122,17 @@ def price_table(folder: Path, study: Study, results: Results) -> list[list[str]]
         )
         cells = []
         for level in LEVELS:
-            found = price(spent, won, level)
+            found = cost_to_reach(spent, won, level)
             cells.append(
-                "" if found is None else f"{_cost(found[0])} ({_cost(found[1])} to {_cost(found[2])})"
+                ""
+                if found is None
+                else f"{_seconds(found[0])} ({_seconds(found[1])} to {_seconds(found[2])})"
             )
         rows.append([way, f"{mean(run[-1] for run in spent):.0f}", *cells])
     return rows
 
 
-def _cost(seconds: float) -> str:
+def _seconds(seconds: float) -> str:
     return "never" if math.isinf(seconds) else f"{seconds:.{0 if seconds >= 10 else 1}f}"
 
 
@@ -148,7 +151,7 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         "",
         *markdown_table(rows),
         "",
-        *_priced(folder, study, results),
+        *_cost_section(folder, study, results),
         "| way | options |",
         "|---|---|",
     ]
@@ -166,9 +169,9 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
     return path
 
 
-def _priced(folder: Path, study: Study, results: Results) -> list[str]:
+def _cost_section(folder: Path, study: Study, results: Results) -> list[str]:
     """The section about CPU seconds, if they are known."""
-    rows = price_table(folder, study, results)
+    rows = cost_table(folder, study, results)
     if not rows:
         return []
     return [
