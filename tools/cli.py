@@ -185,10 +185,11 @@ def _hear_no_more() -> None:
 
 
 def _unwritten(command: str, error: OSError) -> int:
-    """What a disk did not take, or that a file is in the place of a command's folder, in a sentence; any other error is
-    a mistake of ours and shows where."""
-    if error.errno == errno.EEXIST:
-        print(f"hnefi {command}: {unwritten(error)}: expected a folder", file=sys.stderr)
+    """What a disk did not take, or that a file is in the place of a command's folder or the reverse, in a sentence; any
+    other error is a mistake of ours and shows where."""
+    if error.errno in (errno.EEXIST, errno.EISDIR):
+        expected = "a folder" if error.errno == errno.EEXIST else "a file"
+        print(f"hnefi {command}: {unwritten(error)}: expected {expected}", file=sys.stderr)
         return USAGE
     if error.errno not in UNWRITABLE:
         raise error

@@ -258,7 +258,8 @@ def test_the_best_survivors(
     assert len(scores) == 14
     assert found["correlation"] == pytest.approx(slow_spearman(list(found["fitness"].values()), scores))
     assert (
-        f"rank correlation of the fitness in training with these games: {found['correlation']:+.2f}" in said
+        f"rank correlation of the fitness in training with the first round's games: {found['correlation']:+.2f}"
+        in said
     )
     ranked = {one["survivor"]: one["score"] for one in found["finalists"]}
     two = sorted(range(14), key=lambda i: -scores[i])[:2]
@@ -294,6 +295,9 @@ def test_only_a_strategy_has_survivors(tmp_path: Path, capsys: pytest.CaptureFix
         "--quiet",
     ]
     assert command.main(words) == 0
+    with pytest.raises(SystemExit):
+        command.main(["rank", str(out), "--depth", "9"])
+    assert "--depth 9: expected 1 to 8" in capsys.readouterr().err
     assert command.main(["rank", str(out), "--survivors"]) == 2
     assert f"--survivors: {out}: a run of cma: expected es" in capsys.readouterr().err
 

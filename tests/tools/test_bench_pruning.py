@@ -103,10 +103,16 @@ def test_the_best_moves_come_first() -> None:
 
 
 def test_the_factor_is_a_geometric_mean() -> None:
-    x, low, high = pruning.factor([2, 8], [1, 1])
+    x, interval = pruning.factor([2, 8], [1, 1])
     assert x == pytest.approx(4)
-    assert (low, high) == pytest.approx((2, 8))
-    assert pruning.factor([3, 6, 9], [3, 6, 9]) == pytest.approx((1, 1, 1))
+    assert interval is None, "two say nothing about the spread"
+    x, interval = pruning.factor([1, 2, 4, 8, 16], [1, 1, 1, 1, 1])
+    assert x == pytest.approx(4)
+    assert interval is not None
+    assert 1 < interval[0] < 3
+    assert 5 < interval[1] < 16
+    alike = [3, 6, 9, 12, 15]
+    assert pruning.factor(alike, alike) == (pytest.approx(1), pytest.approx((1, 1)))
 
 
 def test_the_command_prints_a_table_or_a_document(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,7 @@ from hnefi.protocol import fork_client
 from hnefi.tools import warmup
 from hnefi.tools.cli import COMMANDS, main
 from hnefi.tools.common import workers
+from hnefi.tools.experiments import measuring, studies
 
 ROOT = Path(__file__).resolve().parents[2]
 HNEFI = [sys.executable, "-m", "hnefi.tools.cli"]
@@ -241,6 +242,17 @@ def test_a_file_where_a_folder_is_needed(words: str, tmp_path: Path) -> None:
     done = hnefi(*words.split(), "--out", str(file))
     assert done.returncode == 2, done.stderr
     assert f"{file}: File exists: expected a folder" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.process
+def test_a_folder_where_a_file_is_needed(tmp_path: Path) -> None:
+    folder = tmp_path / "study"
+    measuring.prepare(folder, studies.quick(studies.SCALING))
+    (folder / "tests.jsonl").mkdir()
+    done = hnefi("experiments", "resume", str(folder))
+    assert done.returncode == 2, done.stderr
+    assert f"{folder / 'tests.jsonl'}: Is a directory: expected a file" in done.stderr
     assert "Traceback" not in done.stderr
 
 

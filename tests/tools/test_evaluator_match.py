@@ -112,6 +112,7 @@ def test_results_are_noted_in_the_file(tmp_path: Path, capsys: pytest.CaptureFix
         (["simple", "zero", "--note"], "--note with 'simple'"),
         (["simple", "nobody", "--variant", "brandubh"], "'nobody': expected a .safetensors file, or one of"),
         (["simple", "gone.safetensors", "--variant", "brandubh"], "gone.safetensors"),
+        (["simple", "gone.safetensors"], "gone.safetensors: No such file"),
         (["simple", "zero", "--variant", "brandubh", "--depths", "0"], "--depths '0'"),
         (["simple", "zero", "--variant", "brandubh", "--depths", "1,,2"], "--depths '1,,2'"),
         (["simple", "zero", "--variant", "hex:5"], "expected a tafl variant"),

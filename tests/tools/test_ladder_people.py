@@ -273,6 +273,13 @@ def test_intervals_come_from_drawing_whole_games_again() -> None:
     assert high - low > 2 * (2 * alone)
 
 
+def test_nothing_is_minus_zero() -> None:
+    mean = people_report.Mean(-0.3, (-0.4, 129.2), 5)
+    assert people_report._number(mean) == "0 [0 to 129]"
+    assert people_report._difference(mean) == "**+0 [+0 to +129]**"
+    assert people_report._percent(people_report.Mean(-0.001, None, 5)) == "0"
+
+
 def test_few_games_get_no_interval() -> None:
     answers = [answer for answer in made_up(300) if answer.line < people_report.FEWEST]
     sample = Sample(answers, ("near",))

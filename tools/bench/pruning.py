@@ -194,13 +194,11 @@ def compare(
     return rows
 
 
-def factor(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, float]:
-    """The geometric mean of the quotients, and its 95 % interval from resampling them."""
+def factor(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, tuple[float, float] | None]:
+    """The geometric mean of the quotients, and its 95 % interval from resampling them; None for too few."""
     logs = [math.log(a / b) for a, b in zip(ours, theirs, strict=True)]
-    interval = bootstrap(logs, fewest=1)
-    assert interval is not None
-    low, high = map(math.exp, interval)
-    return math.exp(statistics.mean(logs)), low, high
+    interval = bootstrap(logs)
+    return math.exp(statistics.mean(logs)), interval and (math.exp(interval[0]), math.exp(interval[1]))
 
 
 def table(rows: Sequence[Row], legal: float) -> str:
@@ -210,10 +208,10 @@ def table(rows: Sequence[Row], legal: float) -> str:
     for row in rows:
         nodes, base = ([one[-1] for one in way.nodes] for way in (row, whole))
         cpu, base_cpu = (sum(one[-1] for one in way.cpu) for way in (row, whole))
-        x, low, high = factor(nodes, base)
-        interval = "" if row is whole else f"{low:.2f} to {high:.2f}"
+        x, interval = factor(nodes, base)
+        shown = "" if row is whole or not interval else f"{interval[0]:.2f} to {interval[1]:.2f}"
         lines.append(
-            f"{row.name:32}{round(statistics.geometric_mean(nodes)):>12,}{x:8.2f}  {interval:14}{cpu:9.2f}"
+            f"{row.name:32}{round(statistics.geometric_mean(nodes)):>12,}{x:8.2f}  {shown:14}{cpu:9.2f}"
             f"{cpu / base_cpu:8.2f}"
         )
     growth = [

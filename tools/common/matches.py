@@ -8,7 +8,7 @@ in both games; else it is drawn: 2, 1 or 0 points (P. Hingston, "Evolving Player
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -93,12 +93,16 @@ class Tally:
     @classmethod
     def from_json(cls, read: dict[str, Any]) -> Tally:
         """The tally that `as_json` wrote; KeyError, TypeError or ValueError if it is none."""
-        known = {field.name for field in fields(cls)}
-        values = {key: value for key, value in read.items() if key in known}
+        values: dict[str, Any] = {
+            key: int(read[key]) for key in ("by_captures", "plies", "evaluations") if key in read
+        }
         for key in ("matches", "attacking", "defending"):
-            won, drawn, lost = map(int, values[key])
+            won, drawn, lost = map(int, read[key])
             values[key] = Count(won, drawn, lost)
-        return cls(**values)
+        found = cls(**values)
+        if not found.attacking.all == found.defending.all == found.matches.all:
+            raise ValueError("each match has a game on either side")
+        return found
 
 
 def play(

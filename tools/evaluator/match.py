@@ -124,6 +124,9 @@ def main(argv: list[str]) -> int:
         options.error(f"--note with {given.one[:80]!r}: expected a .safetensors file")
     word = given.variant or next((found for found in map(_home, (given.one, given.other)) if found), "")
     if not word:
+        for name in (given.one, given.other):
+            if name.endswith(".safetensors") and not Path(name).exists():
+                options.error(f"{name[:200]}: No such file: expected an evaluator's file")
         options.error("expected --variant: neither A nor B is a file that names one")
     variant: Variant = find_tafl_variant(options, word, given.path)
     if given.plies:

@@ -525,6 +525,8 @@ def _rank(argv: Sequence[str]) -> int:
     parser = _rank_parser()
     given = parser.parse_args(argv)
     out = Path(given.folder)
+    if given.depth and given.depth > options.DEEPEST:
+        parser.error(f"--depth {given.depth}: expected 1 to {options.DEEPEST}")
     plan, named = _planned(parser, out)
     if plan.algorithm not in options.BOTH:
         raise OptionError(f"{out}: a run of {plan.algorithm}: expected one of {' or '.join(options.BOTH)}")
@@ -567,6 +569,7 @@ def _ranked(report: Mapping[str, Any], word: str) -> list[str]:
         lines += table(head, rows, left=(0,), free=0)
     if report.get("correlation") is not None:
         lines.append(
-            f"rank correlation of the fitness in training with these games: {report['correlation']:+.2f}"
+            "rank correlation of the fitness in training with the first round's games:"
+            f" {report['correlation']:+.2f}"
         )
     return lines

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hnefi.engine import durable
+from hnefi.engine.wording import counted
 
 from ..common.correlation import spearman
 from ..common.matches import points
@@ -181,13 +182,16 @@ def rank(
     word, numbers, weights = candidates.word, candidates.numbers, candidates.weights
     referee = Referee(plan, depth, play)
     against = ", ".join(opponent.name for opponent in referee.field)
-    say(f"{len(numbers)} {word}s, {matches} matches each against {against}, {depth} ply")
+    say(
+        f"{counted(len(numbers), word)}, {counted(matches, 'match', 'matches')} each against {against},"
+        f" {counted(depth, 'ply', 'plies')}"
+    )
     first = referee.scores(weights, Purpose.RANK, matches)
     best = sorted(range(len(numbers)), key=lambda i: -first[i])[:FINALISTS]
     if candidates.fitness and 0 not in best:
         # What training would have chosen is measured on the same games.
         best.append(0)
-    say(f"the best {len(best)} again, {matches * MORE} matches each")
+    say(f"again: {len(best)} of them, {counted(matches * MORE, 'match', 'matches')} each")
     again = referee.scores(weights[best], Purpose.FINAL, matches * MORE)
     order = sorted(range(len(best)), key=lambda i: -again[i])
     winner = best[order[0]]

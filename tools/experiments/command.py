@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from hnefi.engine.wording import counted
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
 
 from ..common import arguments, interrupts
@@ -181,6 +182,8 @@ def _part(
     if unknown := [way for way in ways or () if way not in study.ways]:
         parser.error(f"--ways: {unknown[0][:80]!r}: expected some of {', '.join(study.ways)}")
     kept = {way: how for way, how in study.ways.items() if not ways or way in (first, *ways)}
+    if others and others > len(study.seeds):
+        parser.error(f"--others {others}: expected at most {len(study.seeds)}, the number of --seeds")
     return replace(study, ways=kept, others=others or study.others)
 
 
@@ -194,8 +197,10 @@ def _merge(folder: Path, study: Study, path: str, read: measuring.Results) -> No
                 f"{path}: {cell.key()}: expected the result in {folder}: the two were made by different programs"
             )
     if new := {cell: tally for cell, tally in read.items() if cell not in there}:
+        # First the note: tests without one would count as run here.
+        tests_csv.note_merged(folder, Path(path), len(new))
         log.append(new)
-    print(f"{path}: {len(new):,} tests added to the {len(there):,} of {folder}")
+    print(f"{path}: {counted(len(new), 'test')} added; {folder} had {len(there):,}")
 
 
 AnyPlan = Plan | Study | torus.Plan | hexapawn.Plan | tablut.Plan
@@ -262,6 +267,7 @@ def _conduct(
         assert isinstance(usual, Study)
         if plan.others != usual.others:
             size += f" --others {plan.others}"
+        size += "".join(f" --merge {shlex.quote(one.file)}" for one in tests_csv.merged(folder))
         if plan.ways != usual.ways:
             size += f" --ways {','.join(plan.ways)}"
     command = f"hnefi experiments {name} {size} --out {folder.name}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import mean, pstdev, stdev
 from typing import NamedTuple
 
+from hnefi.engine.wording import counted
 from hnefi.protocol.hosts.text_table import markdown_table
 
 from ..common import paper_hingston as paper
@@ -102,6 +103,44 @@ def by_choice_of_seeds(study: Study, results: Results) -> list[float]:
     return [max(_likelihoods_of(study, results, base, seeds).values()) for seeds in chosen]
 
 
+def by_training(study: Study, found: Mapping[Reading, float], choices: Sequence[float]) -> list[list[str]]:
+    """A row for each way: its best combination, and what it costs to read Random the other way at one of the depths.
+
+    `found` is in descending order, as `likelihoods` returns it. If there are `choices` of seeds, the last column has
+    how many of them explain the paper better than the way does.
+    """
+    last = [f"better choices, of {len(choices)}"] if choices else []
+    costs = [f"the other Random at {counted(depth, 'ply', 'plies')}" for depth in paper.DEPTHS]
+    rows = [["training", "seeds", "Random at 1, 2, 3 plies", "log-likelihood", *costs, *last]]
+    best: dict[str, Reading] = {}
+    for reading in found:
+        best.setdefault(reading.way, reading)
+    for reading in best.values():
+        value, words = found[reading], reading.random
+        others = [
+            (*words[:place], word, *words[place + 1 :])
+            for place, here in enumerate(words)
+            for word in READINGS["random"]
+            if word != here
+        ]
+        rows.append(
+            [
+                reading.way,
+                str(len(study.seeds_of(reading.way))),
+                _shortly(words),
+                f"{value:.1f}",
+                *(f"{found[Reading(reading.way, other)] - value:+.1f}" for other in others),
+                *([str(sum(one > value for one in choices))] if choices else []),
+            ]
+        )
+    return rows
+
+
+def _shortly(words: Sequence[str]) -> str:
+    """The readings of Random without what they have in common."""
+    return ", ".join(word.removeprefix("random-") for word in words)
+
+
 def probabilities(logarithms: Mapping[Reading, float]) -> dict[Reading, float]:
     """The probability of each reading, if one of them is true and all were equally likely beforehand."""
     best = max(logarithms.values())
@@ -183,7 +222,9 @@ def luck(study: Study, results: Results, rules: str) -> list[list[str]]:
                 f"{100 * pstdev(won[base]):.1f}",
                 f"{100 * chance**0.5:.1f}",
                 f"{100 * pstdev(means.values()):.1f}",
-                f"{low} {100 * means[low]:.0f}, {high} {100 * means[high]:.0f}",
+                "all alike"
+                if means[low] == means[high]
+                else f"{low} {100 * means[low]:.0f}, {high} {100 * means[high]:.0f}",
             ]
         )
     return rows
@@ -201,10 +242,17 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
             f"{len(study.seeds)} seeds from {study.seeds[0]} for {base}"
             + (f", {len(study.seeds_of(others[-1]))} for each other reading" if others else "")
             + f", under {' and '.join(study.rules)}; {study.generations} generations. Tests of the last: "
-            + ", ".join(f"{number} matches at {depth} ply" for depth, number in study.number.items())
+            + ", ".join(
+                f"{counted(number, 'match', 'matches')} at {counted(depth, 'ply', 'plies')}"
+                for depth, number in study.number.items()
+            )
             + "."
         ),
         "",
+        *(
+            f"{counted(one.tests, 'test')} were taken over from {one.file} (SHA-256 {one.sha256}), not run here.\n"
+            for one in tests_csv.merged(folder)
+        ),
         "## Which reading explains the paper's numbers?",
         "",
         (
@@ -220,9 +268,10 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
         lines += [
             (
                 f"The seeds: by {some} of the {len(study.seeds)} seeds of {base}, the log-likelihood of "
-                f"its best combination lies between {min(choices):.1f} and {max(choices):.1f} (standard deviation "
-                f"{stdev(choices):.1f}, {len(choices)} choices). Differences of this size between readings with {some} "
-                "seeds say nothing, and the probabilities do not know of them."
+                f"its best combination lies between {min(choices):.1f} and {max(choices):.1f} (mean "
+                f"{mean(choices):.1f}, standard deviation {stdev(choices):.1f}, {len(choices)} choices). Differences "
+                f"of this size between readings with {some} seeds say nothing, and the probabilities do not know of "
+                "them."
             ),
             "",
         ]
@@ -230,7 +279,7 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
     rows += [
         [
             reading.way,
-            ", ".join(word.removeprefix("random-") for word in reading.random),
+            _shortly(reading.random),
             f"{value:.1f}",
             f"{best - value:.1f}",
             f"{likely[reading]:.2g}",
@@ -249,8 +298,19 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
     for place, depth in enumerate(paper.DEPTHS):
         for word in READINGS["random"]:
             share = sum(share for reading, share in likely.items() if reading.random[place] == word)
-            rows.append([f"{word} at {depth} {'ply' if depth == 1 else 'plies'}", f"{share:.2g}"])
-    lines += [*markdown_table(rows), "", "## The luck of a seed, and the choice of a reading", ""]
+            rows.append([f"{word} at {counted(depth, 'ply', 'plies')}", f"{share:.2g}"])
+    lines += [
+        *markdown_table(rows),
+        "",
+        (
+            "The best combination of each training, and how the log-likelihood changes if Random is read the other "
+            "way at one depth:"
+        ),
+        "",
+        *markdown_table(by_training(study, found, choices)),
+        "",
+    ]
+    lines += ["## The luck of a seed, and the choice of a reading", ""]
     lines += [
         (
             f"Standard deviations of the share of matches won, in points: between the seeds of {base}, the part of it "

@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
 
+from hnefi.engine.wording import counted
 from hnefi.protocol.hosts.text_table import markdown_table
 
 from ..common import paper_hingston as paper
@@ -319,7 +320,10 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
 
 def _matches(numbers: object) -> str:
     assert isinstance(numbers, dict)
-    return ", ".join(f"{number} matches at {depth} ply" for depth, number in numbers.items())
+    return ", ".join(
+        f"{counted(number, 'match', 'matches')} at {counted(depth, 'ply', 'plies')}"
+        for depth, number in numbers.items()
+    )
 
 
 def _table(folder: Path, number: int, rules: str, held: Sequence[Held]) -> list[str]:

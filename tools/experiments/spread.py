@@ -24,13 +24,11 @@ def with_intervals(seeds: int) -> str:
     )
 
 
-def bootstrap(
-    values: Sequence[float], coverage: float = 0.95, fewest: int = FEWEST
-) -> tuple[float, float] | None:
+def bootstrap(values: Sequence[float], coverage: float = 0.95) -> tuple[float, float] | None:
     """The percentile interval of the mean from resampling seeds; None for too few seeds."""
     import numpy as np
 
-    if len(values) < fewest:
+    if len(values) < FEWEST:
         return None
     low, high = np.quantile(_means(values, np.random.default_rng(2007)), _ends(coverage))
     return float(low), float(high)

@@ -215,7 +215,7 @@ def read_study(folder: Path) -> Study:
     read = read_json(folder)
     try:
         study = STUDIES[read["study"]]
-        return replace(
+        found = replace(
             study,
             ways={str(name): dict(way) for name, way in read["ways"].items()},
             seeds=tuple(map(int, read["seeds"])),
@@ -226,8 +226,11 @@ def read_study(folder: Path) -> Study:
             others=None if read["others"] is None else int(read["others"]),
             quick=bool(read["quick"]),
         )
+        if min(found.generations, *found.number.values()) < 1 or not found.ways or len(found.seeds) < FEWEST:
+            raise ValueError("generations, numbers of matches, ways and seeds")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise not_a_plan(folder, error, "a study") from None
+    return found
 
 
 def finished(folder: Path, study: Study) -> Study:
@@ -247,8 +250,10 @@ def finished(folder: Path, study: Study) -> Study:
         raise ExperimentError(f"{folder}: expected {FEWEST} finished runs of {base} before --report")
     done = {way: min(count(name, way) for name in rules) for way in study.ways}
     kept = [way for way in others if done[way] >= FEWEST]
+    left = ", ".join(way for way in others if way not in kept)
     return replace(
         study,
+        title=study.title + (f" (not finished: {left})" if left else ""),
         ways={way: study.ways[way] for way in (base, *kept)},
         seeds=study.seeds[: done[base]],
         others=min(done[way] for way in kept) if kept else None,

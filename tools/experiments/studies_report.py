@@ -78,24 +78,24 @@ def costs(folder: Path, study: Study, way: str) -> list[list[float]] | None:
 
 def cost_to_reach(
     spent: Sequence[Sequence[float]], won: Sequence[Sequence[float]], level: float
-) -> tuple[float, float, float] | None:
+) -> tuple[float, tuple[float, float] | None]:
     """The CPU seconds at which the mean of some runs first wins `level` % of its matches, on straight lines between the
-    tested generations, and its 95 % interval, from resampling runs; infinite if it never does. None for too few runs.
+    tested generations; infinite if it never does. With its 95 % interval from resampling runs, unless they are too few.
 
     `spent` and `won` have a row for each run, and a column for each tested generation.
     """
     import numpy as np
 
     cost, share = np.asarray(spent, float), np.asarray(won, float)
+    first = _first(cost.mean(axis=0), share.mean(axis=0), level)
     if len(share) < FEWEST:
-        return None
+        return first, None
     random = np.random.default_rng(2007)
     drawn = random.integers(len(share), size=(SAMPLES, len(share)))
-    first = _first(cost.mean(axis=0), share.mean(axis=0), level)
     others = [_first(cost[rows].mean(axis=0), share[rows].mean(axis=0), level) for rows in drawn]
     # Of infinite ones no value between two can be taken.
     low, high = np.quantile(others, (0.025, 0.975), method="nearest")
-    return first, float(low), float(high)
+    return first, (float(low), float(high))
 
 
 def _first(cost: Any, share: Any, level: float) -> float:
@@ -120,16 +120,15 @@ def cost_table(folder: Path, study: Study, results: Results) -> list[list[str]]:
         won = list(
             zip(*(shares(study, results, way, at, "simple") for at in study.tested_of(way)), strict=True)
         )
-        cells = []
-        for level in LEVELS:
-            found = cost_to_reach(spent, won, level)
-            cells.append(
-                ""
-                if found is None
-                else f"{_seconds(found[0])} ({_seconds(found[1])} to {_seconds(found[2])})"
-            )
+        cells = (_cost(*cost_to_reach(spent, won, level)) for level in LEVELS)
         rows.append([way, f"{mean(run[-1] for run in spent):.0f}", *cells])
     return rows
+
+
+def _cost(first: float, interval: tuple[float, float] | None) -> str:
+    if interval is None or math.isinf(interval[0]):
+        return _seconds(first)
+    return f"{_seconds(first)} ({_seconds(interval[0])} to {_seconds(interval[1])})"
 
 
 def _seconds(seconds: float) -> str:

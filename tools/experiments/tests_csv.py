@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
+from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
+
+from hnefi.engine import durable
 
 from ..common.matches import Count, Tally
-from .measuring import Cell, ExperimentError, Results
+from .measuring import Cell, ExperimentError, Results, read_lines
 from .studies import Run, Study
 
 SIDES = ("matches", "as red", "as white")
@@ -15,6 +20,7 @@ HEAD = (
     *(f"{side} {part}" for side in SIDES for part in ("won", "drawn", "lost")),
     "decided by captures",
 )
+MERGED = "merged.jsonl"
 GIVEN = 6
 """Columns that say which test a row is of."""
 
@@ -66,6 +72,32 @@ def read(path: Path, study: Study) -> dict[Cell, Tally]:
         raise ExperimentError(
             f"{path}: expected tests of this study: its rules, trainings, seeds and generation"
         )
+    return found
+
+
+class Merged(NamedTuple):
+    """A file from which a folder has taken tests: its name and its SHA-256, and how many tests there were to take."""
+
+    file: str
+    sha256: str
+    tests: int
+
+
+def note_merged(folder: Path, path: Path, tests: int) -> None:
+    """Note in the folder that it takes tests from this file, so that its reports can say so."""
+    note = Merged(path.name, sha256(path.read_bytes()).hexdigest(), tests)
+    if note not in merged(folder):
+        durable.append_line(folder / MERGED, json.dumps(note._asdict()).encode())
+
+
+def merged(folder: Path) -> list[Merged]:
+    """The files from which the folder has taken tests."""
+    found: list[Merged] = []
+    read_lines(
+        folder / MERGED,
+        lambda entry: found.append(Merged(str(entry["file"]), str(entry["sha256"]), int(entry["tests"]))),
+        "a note of a merged file",
+    )
     return found
 
 

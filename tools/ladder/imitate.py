@@ -320,7 +320,7 @@ def report(
     {command}
 
 {len(observed)} moves of people, from {count} games; {len(held)} of them, whole games, were held out of the fits in the
-table. Who won was not looked at.
+table: each game is with a chance of one half. Who won was not looked at.
 
 *Likelihood*: the mean natural logarithm of the probability that the player makes people's move, on the games held out;
 any legal move at random has {by_chance:.3f}. *Behind*: by how much the best candidate has more, a 95 % interval from

@@ -354,18 +354,18 @@ def _shown(mean: Mean | None, wide: bool, times: float) -> str:
     if mean is None:
         return "-"
     if not wide or mean.interval is None:
-        return f"{mean.value:.0f}"
+        return f"{round(mean.value)}"
     low, high = mean.interval
-    return f"{mean.value:.0f} [{times * low:.0f} to {times * high:.0f}]"
+    return f"{round(mean.value)} [{round(times * low)} to {round(times * high)}]"
 
 
 def _difference(mean: Mean | None) -> str:
     if mean is None:
         return "-"
     if mean.interval is None:
-        return f"{mean.value:+.0f}"
+        return f"{round(mean.value):+}"
     low, high = mean.interval
-    text = f"{mean.value:+.0f} [{low:+.0f} to {high:+.0f}]"
+    text = f"{round(mean.value):+} [{round(low):+} to {round(high):+}]"
     return f"**{text}**" if low <= 0 <= high else text
 
 
