@@ -273,6 +273,44 @@ def test_intervals_come_from_drawing_whole_games_again() -> None:
     assert high - low > 2 * (2 * alone)
 
 
+def test_sides_are_compared_game_by_game() -> None:
+    """What a game adds to both sides cancels, so the interval of the difference is narrower than either side's."""
+    answers = made_up(400)
+    shift = {line: random.Random(line).randrange(-900, 901) for line in range(30)}
+    values = np.array([shift[answer.line] + 70 * (answer.side == 0) for answer in answers], np.float64)
+    sample = Sample(answers, ())
+    found = sample.between_sides(values)
+    assert found is not None
+    assert found.interval is not None
+    ours, theirs = ([v for v, a in zip(values, answers, strict=True) if a.side == side] for side in (0, 1))
+    assert found.value == pytest.approx(mean(ours) - mean(theirs))
+    assert found.n == len(answers)
+    draw = random.Random(1)
+    by_game: dict[int, list[tuple[int, float]]] = {}
+    for answer, value in zip(answers, values, strict=True):
+        by_game.setdefault(answer.line, []).append((answer.side, value))
+    lines, differences = list(by_game), []
+    for _ in range(800):
+        drawn = [one for line in draw.choices(lines, k=len(lines)) for one in by_game[line]]
+        of_side = [mean(value for side, value in drawn if side == number) for number in (0, 1)]
+        differences.append(of_side[0] - of_side[1])
+    differences.sort()
+    low, high = differences[20], differences[-21]
+    assert found.interval == pytest.approx((low, high), abs=0.15 * (high - low))
+    attacking = sample.mean(values, sample.side == 0)
+    assert attacking is not None
+    assert attacking.interval is not None
+    assert high - low < attacking.interval[1] - attacking.interval[0]
+    few = Sample(
+        [answer for answer in answers if answer.side == 0 or answer.line < people_report.FEWEST - 1], ()
+    )
+    found = few.between_sides(few.side.astype(float))
+    assert found is not None
+    assert found.interval is None
+    one_sided = Sample([answer for answer in answers if answer.side == 0], ())
+    assert one_sided.between_sides(one_sided.side.astype(float)) is None
+
+
 def test_nothing_is_minus_zero() -> None:
     mean = people_report.Mean(-0.3, (-0.4, 129.2), 5)
     assert people_report._number(mean) == "0 [0 to 129]"
@@ -306,6 +344,28 @@ def test_what_was_expected_against_what_happened() -> None:
         assert top.expected == pytest.approx(1 / (1 + 10**-0.75))
         scores = {"a": 1.0, "d": 0.0, "draw": 0.5}
         assert top.happened.value == pytest.approx(mean(scores[str(answer.result)] for answer in good))
+
+
+def test_how_much_the_judge_expects_too_much() -> None:
+    answers = [answer for answer in made_up(200) if answer.result is not None]
+    sample = Sample(answers, ())
+    expected, happened, more = people_report.overrated(sample)
+    scores = {"a": 1.0, "d": 0.0, "draw": 0.5}
+    got = [scores[str(answer.result)] for answer in answers]
+    hoped = [1 / (1 + 10 ** (-(-answer.value if answer.side else answer.value) / 400)) for answer in answers]
+    assert expected.value == pytest.approx(mean(hoped))
+    assert happened.value == pytest.approx(mean(got))
+    assert more.value == pytest.approx(mean(hoped) - mean(got))
+    assert more.interval is not None
+    text = "\n".join(people_report.calibration_tables(sample))
+    low, high = more.interval
+    assert (
+        f"expects {100 * expected.value:.1f} % for the attackers, who got {100 * happened.value:.1f} %:"
+        f" {100 * more.value:.1f} points less [{100 * low:.1f} to {100 * high:.1f}]." in text
+    ) is (more.value >= 0)
+    other = Sample([answer._replace(value=0, result="a") for answer in answers], ())
+    text = "\n".join(people_report.calibration_tables(other))
+    assert "expects 50.0 % for the attackers, who got 100.0 %: 50.0 points more [50.0 to 50.0]." in text
 
 
 def test_a_judge_that_knows_and_one_that_does_not() -> None:

@@ -94,14 +94,29 @@ class Sample:
         mask = np.ones(len(values), bool) if mask is None else mask
         if not mask.any():
             return None
+        return self._with_interval(self._means(values, mask), mask)
+
+    def between_sides(self, values: Any) -> Mean | None:
+        """The mean over attackers' moves less that over defenders'; None unless there are both."""
+        sides = [self.side == number for number in range(len(SIDES))]
+        if not all(mask.any() for mask in sides):
+            return None
+        attacking, defending = (self._means(values, mask) for mask in sides)
+        return self._with_interval(attacking - defending, *sides)
+
+    def _means(self, values: Any, mask: Any) -> Any:
+        """The mean over positions in each resample; NaN where it has none of them."""
         count = self.draws.shape[1]
         sums = np.bincount(self.game[mask], values[mask], count)
-        sizes = np.bincount(self.game[mask], minlength=count)
-        totals = self.draws @ sizes
-        means = (self.draws @ sums)[totals > 0] / totals[totals > 0]
-        few = np.count_nonzero(sizes) < FEWEST
-        low, high = np.quantile(means[1:], (0.025, 0.975)) if not few else (0.0, 0.0)
-        return Mean(float(means[0]), None if few else (float(low), float(high)), int(mask.sum()))
+        totals = self.draws @ np.bincount(self.game[mask], minlength=count)
+        return np.divide(self.draws @ sums, totals, out=np.full(len(totals), np.nan), where=totals > 0)
+
+    def _with_interval(self, means: Any, *masks: Any) -> Mean:
+        """The mean of the sample and what its resamples say of it, unless one of its parts is from few games."""
+        few = any(len(np.unique(self.game[mask])) < FEWEST for mask in masks)
+        low, high = (0.0, 0.0) if few else np.nanquantile(means[1:], (0.025, 0.975))
+        n = sum(int(mask.sum()) for mask in masks)
+        return Mean(float(means[0]), None if few else (float(low), float(high)), n)
 
 
 class Bin(NamedTuple):
@@ -139,6 +154,15 @@ def calibrated(sample: Sample, side: int) -> list[Bin | None]:
         happened = sample.mean(results, mask)
         found.append(None if happened is None else Bin(float(expected[mask].mean()), happened))
     return found
+
+
+def overrated(sample: Sample) -> list[Mean]:
+    """The attackers' score that the judge expects over all positions, what they got, and by how much that is less:
+    three means, none if there are no positions."""
+    values, results = _for_attackers(sample)
+    expected = chance(values)
+    found = (sample.mean(each) for each in (expected, results, expected - results))
+    return [mean for mean in found if mean is not None]
 
 
 class Line(NamedTuple):
@@ -273,14 +297,17 @@ def difference_table(sample: Sample) -> Iterator[str]:
     masks = {name: mask for name, mask in sample.masks().items() if name == "all" or name in SIDES}
     theirs = sample.loss(PEOPLE)
     yield (
-        "Centipawns that a player loses more than people do in the same positions; bold where the interval contains 0."
+        "Centipawns that a player loses more than people do in the same positions; bold where the interval contains 0. "
+        "*Difference*: that of attackers less that of defenders; where it is positive, people attack better, or defend "
+        "worse, than such a player."
     )
     yield ""
     rows = []
     for name in sample.names:
         more = sample.loss(name) - theirs
-        rows.append((name, *(_difference(sample.mean(more, mask)) for mask in masks.values())))
-    yield from markdown_table([("player", *masks), *rows])
+        cells = (sample.mean(more, mask) for mask in masks.values())
+        rows.append((name, *map(_difference, (*cells, sample.between_sides(more)))))
+    yield from markdown_table([("player", *masks, "difference"), *rows])
 
 
 def calibration_tables(sample: Sample) -> Iterator[str]:
@@ -309,6 +336,15 @@ def calibration_tables(sample: Sample) -> Iterator[str]:
     for name in SIDES:
         head += [f"{name} to move: positions", "expected", "happened"]
     yield from markdown_table([head, *rows])
+    yield ""
+    expected, happened, more = overrated(sample)
+    sign, word = (100, "less") if more.value >= 0 else (-100, "more")
+    ends = sorted(sign * end for end in more.interval or ())
+    least_most = " [{:.1f} to {:.1f}]".format(*ends) if ends else ""
+    yield (
+        f"Over all of these positions the judge expects {100 * expected.value:.1f} % for the attackers, who got"
+        f" {100 * happened.value:.1f} %: {sign * more.value:.1f} points {word}{least_most}."
+    )
     yield ""
     lines = [
         (name, line(sample, side)) for name, side in (("either", None), ("attackers", 0), ("defenders", 1))
