@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-MEASURED = ((1, 881), (2, 1096), (3, 1181), (4, 1348), (5, 1516), (6, 1700), (7, 1932), (8, 2109), (9, 2308))
-"""Levels and their ratings on `ladder-2026.2`, both in ascending order (`hnefi ladder report` prints them)."""
+MEASURED = ((1, 876), (2, 1081), (3, 1186), (4, 1335), (5, 1512), (6, 1676), (7, 1879), (8, 2068), (9, 2225))
+"""Levels and their ratings on `ladder-2026.3`, both in ascending order (`hnefi ladder report` prints them)."""
 LOWEST, HIGHEST = MEASURED[0][1], MEASURED[-1][1]
 
 

@@ -109,7 +109,7 @@ def test_what_is_wrong_with_a_ladder_is_said(tmp_path: Path, change: tuple[str, 
 
 
 def test_ladders_that_are_not_there() -> None:
-    with pytest.raises(LadderError, match=r"no ladder 'ladder-1066': expected one of ladder-2026.2"):
+    with pytest.raises(LadderError, match=r"no ladder 'ladder-1066': expected one of ladder-2026.3"):
         load("ladder-1066")
     with pytest.raises(LadderError, match=r"/nowhere/x.toml: No such file or directory: expected"):
         load("/nowhere/x.toml")

@@ -297,7 +297,7 @@ def test_one_player(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for fact in ("plays      tafl", "algorithm  minimax", "limits     depth 3", "evaluator  simple"):
         assert f"\n  {fact}\n" in text
     assert "P. Hingston" in text
-    assert "rated by   ladder-2026.2, " in text
+    assert "rated by   ladder-2026.3, " in text
     assert "not measured" in shown(capsys, "default")
     assert json.loads(shown(capsys, "net-copenhagen-2", "--json"))["provenance"]["architecture"] == "nnue:128"
     everything = json.loads(shown(capsys, "simple-d3", "--json"))

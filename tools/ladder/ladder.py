@@ -1,6 +1,6 @@
 """A ladder as data: the fixed players that are its rungs, the variants, and the openings.
 
-    name = "ladder-2026.2"
+    name = "ladder-2026.3"
     variants = ["brandubh", "copenhagen"]
     pairs = 100                  # pairs of games of neighbours, for each variant
     others = 5                   # pairs of games of any other two rungs
@@ -40,7 +40,7 @@ from ..common.rating import Model
 
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
-CURRENT = "ladder-2026.2"
+CURRENT = "ladder-2026.3"
 _KEYS = ("name", "variants", "pairs", "others", "max_plies", "openings", "anchor", "model", "rung")
 _MODEL = ("slope", "prior", "prior_against")
 _RUNG = ("name", "player", "nodes", "depth", "options")

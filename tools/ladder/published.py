@@ -1,7 +1,7 @@
 """The published part of a ladder: its pool, and the ratings computed from it.
 
-ladder-2026.2.ratings.json      ratings, profiles, sides; what `hnefi players` shows
-ladder-2026.2.pool.jsonl.xz     every game (`pool`)
+ladder-2026.3.ratings.json      ratings, profiles, sides; what `hnefi players` shows
+ladder-2026.3.pool.jsonl.xz     every game (`pool`)
 """
 
 from __future__ import annotations
