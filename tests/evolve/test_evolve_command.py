@@ -295,6 +295,12 @@ def test_only_a_strategy_has_survivors(tmp_path: Path, capsys: pytest.CaptureFix
         "--quiet",
     ]
     assert command.main(words) == 0
+    assert command.main(["rank", str(tmp_path)]) == 2
+    assert "config.toml: No such file" in capsys.readouterr().err
+    (tmp_path / "many" / "seed-7").mkdir(parents=True)
+    (tmp_path / "many" / "seed-7" / "config.toml").touch()
+    assert command.main(["rank", str(tmp_path / "many")]) == 2
+    assert f"many: 1 run: expected one of them, as {tmp_path / 'many' / 'seed-7'}" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         command.main(["rank", str(out), "--depth", "9"])
     assert "--depth 9: expected 1 to 8" in capsys.readouterr().err

@@ -370,7 +370,7 @@ def test_plans_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         "--tau x": "tau: 'x': expected printed or schwefel",
         "--set taus=x": "did you mean tau?",
         "--set tau": "expected name=value",
-        "--random-matches 0 --pair-games 0": "expected matches of at least one kind",
+        "--random-matches 0 --pair-games 0": "expected matches of at least one kind: a hall begins empty",
         "--save-player ../no/where": "expected a folder that is there",
         "--save-player a\nb": "expected letters",
         "--seeds 2 --save-player x": "expected one run",

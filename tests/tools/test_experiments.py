@@ -306,6 +306,10 @@ def test_a_part_of_a_study_is_run(
             ["distribution", "--ways", "plies-200,plies"],
             "--ways: 'plies': expected some of as-printed, tau-schwefel",
         ),
+        (
+            ["distribution", "--quick", "--ways", "plies-200"],
+            "expected some of as-printed, tau-schwefel, which are all that --quick has",
+        ),
         (["hingston", *ways], "--ways: expected with readings, distribution, scaling"),
         (["hex", "--others", "3"], "--others: expected with readings, distribution, scaling"),
         (["distribution", "--others", "1"], "--others 1: expected at least 2"),

@@ -20,6 +20,7 @@ from hnefi.tools.balance import command as balance
 from hnefi.tools.common import workers
 from hnefi.tools.experiments import measuring
 from hnefi.tools.ladder import command as ladder
+from hnefi.tools.ladder.ladder import load
 from hnefi.tools.tune import command as tune
 
 
@@ -74,6 +75,15 @@ def test_a_worker_that_is_killed_is_told_in_one_line() -> None:
     with pytest.raises(workers.WorkerFailed, match=r"^loky: TerminatedWorkerError: A worker process") as lost:
         list(workers.through_joblib([partial(os._exit, 9)] * 2, "loky", 2))
     assert "\n" not in str(lost.value)
+
+
+@pytest.mark.process
+def test_what_a_job_of_ours_refuses_is_said_as_it_is() -> None:
+    """Errors of hnefi are sentences; of others, the name says more than the text."""
+    with pytest.raises(workers.WorkerFailed, match=r"^no ladder 'ladder-1066': expected one of "):
+        list(workers.through_joblib([partial(load, "ladder-1066")] * 2, "loky", 2))
+    with pytest.raises(workers.WorkerFailed, match=r"^loky: ZeroDivisionError: "):
+        list(workers.through_joblib([partial(divmod, 1, 0)] * 2, "loky", 2))
 
 
 LEFT_EARLY = """

@@ -220,7 +220,15 @@ def _send(jobs: Sequence[Job], backend: str, workers: int, results: Any) -> None
     except Exception as error:  # noqa: BLE001 - re-raised where the results are read
         # The first paragraph says what happened; the rest is advice and tracebacks.
         words = " ".join(str(error).strip().partition("\n\n")[0].split())
-        results.put((0, None, WorkerFailed(f"{backend}: {type(error).__name__}: {words[:300]}")))
+        # Our own errors are sentences that need no more.
+        ours = type(error).__module__.startswith("hnefi.")
+        results.put(
+            (
+                0,
+                None,
+                WorkerFailed(words[:300] if ours else f"{backend}: {type(error).__name__}: {words[:300]}"),
+            )
+        )
     finally:
         results.put(None)
 

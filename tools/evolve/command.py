@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine import catalogue
-from hnefi.engine.wording import shorten
+from hnefi.engine.wording import counted, shorten
 from hnefi.protocol.flags import Parser, filled, warn_renamed
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, USAGE, code_of
 
@@ -527,11 +527,14 @@ def _rank(argv: Sequence[str]) -> int:
     out = Path(given.folder)
     if given.depth and given.depth > options.DEEPEST:
         parser.error(f"--depth {given.depth}: expected 1 to {options.DEEPEST}")
+    runs = _runs_in(out)
+    if runs != [out]:
+        raise OptionError(f"{out}: {counted(len(runs), 'run')}: expected one of them, as {runs[0]}")
     plan, named = _planned(parser, out)
-    if plan.algorithm not in options.BOTH:
-        raise OptionError(f"{out}: a run of {plan.algorithm}: expected one of {' or '.join(options.BOTH)}")
     if given.survivors and plan.algorithm != options.ES:
         raise OptionError(f"--survivors: {out}: a run of {plan.algorithm}: expected {options.ES}")
+    if plan.algorithm not in options.BOTH:
+        raise OptionError(f"{out}: a run of {plan.algorithm}: expected one of {' or '.join(options.BOTH)}")
     hands = Executor(given.jobs or cores(), given.backend)
     say = (lambda _: None) if given.quiet else print
     with Folder(out, plan, config_of(plan, *named)) as folder:

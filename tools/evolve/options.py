@@ -325,7 +325,9 @@ def complete(algorithm: str, said: Mapping[str, Any], size: int, limit: Callable
     if algorithm not in BOTH:
         return values
     if not values["pair_games"] and not values["random_matches"]:
-        raise OptionError("pair_games and random_matches: 0: expected matches of at least one kind")
+        raise OptionError(
+            "pair_games and random_matches: 0: expected matches of at least one kind: a hall begins empty"
+        )
     depths(values)
     if algorithm == CMA and values["lambda"] < 2:
         raise OptionError(f"lambda: {values['lambda']}: expected at least 2 candidates")

@@ -180,7 +180,8 @@ def _part(
     """A study of some of its variations, and with fewer runs of them."""
     first = next(iter(study.ways))
     if unknown := [way for way in ways or () if way not in study.ways]:
-        parser.error(f"--ways: {unknown[0][:80]!r}: expected some of {', '.join(study.ways)}")
+        only = ", which are all that --quick has" if study.quick else ""
+        parser.error(f"--ways: {unknown[0][:80]!r}: expected some of {', '.join(study.ways)}{only}")
     kept = {way: how for way, how in study.ways.items() if not ways or way in (first, *ways)}
     if others and others > len(study.seeds):
         parser.error(f"--others {others}: expected at most {len(study.seeds)}, the number of --seeds")
