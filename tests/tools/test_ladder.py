@@ -347,6 +347,20 @@ def test_reports_and_pictures_of_a_made_up_pool(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "out").glob("*.svg")} == {"ratings.svg", "profiles.svg"}
 
 
+def test_deviations_are_counted_among_meetings_of_enough_games() -> None:
+    few, enough = report.FEW - 1, report.FEW
+    games = made_up([("A", "B", "a", enough), ("A", "C", "a", few), ("B", "C", "draw", enough)])
+    fit = fitting.fit(games, Model(anchor=("B", 1000.0)), bootstrap=0)
+    (said,) = (line for line in report.oddities(fit) if line.startswith("The same by variant"))
+    assert said.endswith(" of 4."), "those of A and C are too few to deviate"
+
+
+def test_what_is_shown_is_what_was_fitted() -> None:
+    """To a digit that rounding again does not change: 88.51 would be 88.5 and then 88."""
+    shown = published._number(SimpleNamespace(value=2202.46, error=88.5104, low=None, high=2290.0))
+    assert shown == {"elo": 2202.46, "error": 88.5104, "low": None, "high": 2290.0}
+
+
 def test_pictures_are_xml_that_says_what_it_shows() -> None:
     games = made_up([("A<&", "B", "a", 6), ("A<&", "B", "d", 2)])
     fit = fitting.fit(games, Model(anchor=("B", 1000.0)), bootstrap=20)

@@ -100,10 +100,10 @@ def _definition(one: LimitedPlayer) -> dict[str, Any]:
 
 def _number(fitted: Any) -> dict[str, Any]:
     return {
-        "elo": round(fitted.value, 2),
-        "error": None if fitted.error is None else round(fitted.error, 1),
-        "low": None if fitted.low is None else round(fitted.low, 1),
-        "high": None if fitted.high is None else round(fitted.high, 1),
+        "elo": round(fitted.value, 4),
+        "error": None if fitted.error is None else round(fitted.error, 4),
+        "low": None if fitted.low is None else round(fitted.low, 4),
+        "high": None if fitted.high is None else round(fitted.high, 4),
     }
 
 

@@ -327,20 +327,20 @@ def oddities(fit: Fit) -> Iterator[str]:
     ratio = square / degrees
     # Half the width of the interval that contains 95 of 100 such ratios.
     slack = 1.96 * math.sqrt(2 / degrees)
-    words = "the ratings explain the results as well as chance allows"
+    words = "One rating for each player explains the results as well as chance allows."
     if ratio > 1 + slack:
         words = (
-            "the ratings do not explain everything: who plays whom, or in which variant, matters too, so look at the"
-            " profiles"
+            "One rating for each player does not explain everything; who plays whom, or in which variant, matters"
+            " too, so look at the profiles."
         )
     yield (
         f"Chi-square of all meetings {square:.0f} with {degrees} degrees of freedom, {ratio:.2f} each (1 ±"
-        f" {slack:.2f} if one rating for each player explained everything): {words}."
+        f" {slack:.2f} would be chance). {words}"
     )
     for variant in fit.alone:
         alone = fitting.cells(fit, variant)
         square, degrees = fitting.misfit(alone, len(fit.alone[variant].ratings))
-        yield f"{variant} by its own ratings: {square:.0f} with {degrees}, {square / degrees:.2f} each."
+        yield f"By the ratings of {variant} alone: {square:.0f} with {degrees}, {square / degrees:.2f} each."
     large = sorted(
         (
             cell
@@ -373,17 +373,13 @@ def oddities(fit: Fit) -> Iterator[str]:
 
 def _one_sided(fit: Fit) -> Iterator[str]:
     """Meetings by variant and attacker that deviate strongly from the ratings."""
-    found = fitting.directed(fit)
+    found = {meeting: cell for meeting, cell in fitting.directed(fit).items() if cell.record.games >= FEW}
     large = sorted(
-        (
-            (meeting, cell)
-            for meeting, cell in found.items()
-            if abs(cell.residual) >= fitting.LARGE and cell.record.games >= FEW
-        ),
+        ((meeting, cell) for meeting, cell in found.items() if abs(cell.residual) >= fitting.LARGE),
         key=lambda item: (-abs(item[1].residual), item[0]),
     )
     yield (
-        f"The same by variant and attacking player: {len(large)} of {len(found)}, from the attackers' point of view."
+        f"The same by variant and attacking player, from the attackers' point of view: {len(large)} of {len(found):,}."
     )
     if large:
         yield ""
