@@ -36,6 +36,13 @@ def run(*command: str | Path, **how: object) -> str:
     return str(done.stdout)
 
 
+def check_ladders(folder: Path) -> None:
+    """Have the rungs of the shipped ladders answer as they did when they were frozen: otherwise nobody can be placed on
+    them, and the next ladder is due (docs/ladder.md)."""
+    for ladder in sorted(folder.glob("ladder-*.toml")):
+        run(sys.executable, "-m", "hnefi.tools.cli", "ladder", "check", "--ladder", ladder)
+
+
 def build(folder: Path, *, machine_code: bool) -> tuple[Path, Path]:
     """The sdist and the wheel, in `folder`."""
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT)
@@ -88,10 +95,12 @@ def main(words: list[str]) -> int:
     asked = parser.parse_args(words)
     with tempfile.TemporaryDirectory(prefix="hnefi-dist-") as path:
         folder = Path(path)
-        say("building ...")
         made = folder / "made"
         made.mkdir()
         try:
+            say("asking the rungs of the ladders ...")
+            check_ladders(ROOT / "tools" / "ladder")
+            say("building ...")
             sdist, wheel = build(made, machine_code=asked.machine_code)
             run(sys.executable, "-m", "twine", "check", "--strict", sdist, wheel)
             play(wheel, folder)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import lzma
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -231,6 +233,26 @@ def test_a_definition_is_the_bytes_of_its_files(tmp_path: Path) -> None:
     file.write_text(file.read_text() + "# a comment\n")
     assert frozen.definition(one) != before
     assert frozen.definition(LimitedPlayer("mine", str(file), None, 2)) != frozen.definition(one)
+
+
+@pytest.mark.process
+def test_a_release_wants_ladders_that_can_be_played(tmp_path: Path) -> None:
+    """What `make dist` does first: from commit c788e12 on nobody could be placed, and nobody had noticed."""
+    spec = importlib.util.spec_from_file_location("dist", FOLDER.resolve().parents[1] / ".ci" / "dist.py")
+    assert spec is not None
+    assert spec.loader is not None
+    dist = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(dist)
+    file = tiny(tmp_path).rename(tmp_path / "ladder-tiny.toml")
+    frozen.freeze(load(str(file)))
+    dist.check_ladders(tmp_path)
+    frozen_file = frozen.file_of(load(str(file)))
+    was = json.loads(frozen_file.read_text())
+    was["rungs"]["simple"]["answers"] = "0" * 64
+    frozen_file.write_text(json.dumps(was))
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        dist.check_ladders(tmp_path)
+    assert "rung simple: other answers than the frozen rung has" in refused.value.stdout
 
 
 def test_a_ladder_that_was_never_frozen(tmp_path: Path) -> None:
