@@ -17,7 +17,7 @@ from ..common import paper_hingston as paper
 from ..common.matches import Tally
 from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet
 from . import figures, report, tests_csv
-from .hingston_report import COUNTS, READINGS, explained
+from .hingston_report import COUNTS, READINGS, explained, matches_by_depth
 from .measuring import Cell, Results
 from .spread import foreseen, predictive, with_intervals
 from .studies import OPPONENTS, Run, Study
@@ -242,11 +242,7 @@ def write(folder: Path, study: Study, results: Results, drawn: Sequence[Path], c
             f"{len(study.seeds)} seeds from {study.seeds[0]} for {base}"
             + (f", {len(study.seeds_of(others[-1]))} for each other reading" if others else "")
             + f", under {' and '.join(study.rules)}; {study.generations} generations. Tests of the last: "
-            + ", ".join(
-                f"{counted(number, 'match', 'matches')} at {counted(depth, 'ply', 'plies')}"
-                for depth, number in study.number.items()
-            )
-            + "."
+            + f"{matches_by_depth(study.number)}."
         ),
         "",
         *(

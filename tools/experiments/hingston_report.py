@@ -286,7 +286,8 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
         *report.head("Hingston 2007, repeated", command, quick=plan.quick),
         (
             f"{len(plan.seeds)} seeds ({', '.join(map(str, plan.seeds))}), {plan.generations} generations; tests of "
-            f"the last generation: {_matches(plan.final)}; of the others: {_matches(plan.tests)}. A match is two games "
+            f"the last generation: {matches_by_depth(plan.final)}; of the others: "
+            f"{matches_by_depth(plan.tests)}. A match is two games "
             "with sides swapped. Percentages are of matches won; draws do not count as wins."
         ),
         "",
@@ -318,8 +319,8 @@ def write(folder: Path, plan: Plan, results: Results, drawn: Sequence[Path], com
     return path
 
 
-def _matches(numbers: object) -> str:
-    assert isinstance(numbers, dict)
+def matches_by_depth(numbers: Mapping[int, int]) -> str:
+    """`200 matches at 1 ply, 1 match at 2 plies`."""
     return ", ".join(
         f"{counted(number, 'match', 'matches')} at {counted(depth, 'ply', 'plies')}"
         for depth, number in numbers.items()

@@ -227,7 +227,7 @@ def read_study(folder: Path) -> Study:
             quick=bool(read["quick"]),
         )
         if min(found.generations, *found.number.values()) < 1 or not found.ways or len(found.seeds) < FEWEST:
-            raise ValueError("generations, numbers of matches, ways and seeds")
+            raise ValueError(f"at least {FEWEST} seeds, and one generation, match and way")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise not_a_plan(folder, error, "a study") from None
     return found

@@ -21,6 +21,7 @@ HEAD = (
     "decided by captures",
 )
 MERGED = "merged.jsonl"
+"""In a study's folder, a line for each file from which it has taken tests."""
 GIVEN = 6
 """Columns that say which test a row is of."""
 
