@@ -60,6 +60,8 @@ THREAD = np.dtype(
         ("pv", "i4", (DEEPEST + 2, DEEPEST + 2)),
         ("killers", "i4", (DEEPEST + 2, 2)),
         ("order", "i4", (MOVES,)),
+        ("scores", "f8", (MOVES,)),  # by index into `s.moves`: values of leaves, in `few_plies`
+        ("error", "f8"),  # of these values, at most
     ],
     align=True,
 )

@@ -1,11 +1,10 @@
 """Players that search two to four plies with the network of 2007, many times faster than `minimax` (kernels).
 
 They choose the moves of `minimax.choose`, from the same stream of random numbers. The network is updated move by move
-during the search, and at the last ply moves are scored as in `one_ply`. Such values are off by at most `net.error`, and
-so are the values of root moves. Root moves whose values are within both errors of the best are searched again in a
-window around it: leaves that fall into the window are scored by the plain network; all others are above or below it for
-certain. A player without a network sees only wins and losses; its values are exact, and most moves cost it next to
-nothing.
+during the search, and at the last ply moves are scored as in `one_ply`. Such values are off by at most the largest
+error of a leaf, and so are the values of root moves. Root moves whose values are within both errors of the best are
+searched again in a window around it: leaves that may fall into the window are scored by the plain network; all others
+are above or below it for certain.
 """
 
 from __future__ import annotations
@@ -20,28 +19,32 @@ from ..search import minimax
 from ..search.minimax import MOST, outcome_after, pick_move, score_moves, terminal_value, won
 from ..squares import ORIGIN, TARGET
 from . import hingston2007_incremental as incremental
-from .one_ply import key_without, loud, note_risks, quiet, score, score_all
+from .one_ply import key_without, make_loud, note_risks, quiet, score, score_all, undo_loud
 
 DEEPEST = incremental.PLIES
 
 
 @kernel
-def value_of_leaf(s, td, p, x, move, alpha, beta, margin):
-    """The value of the leaf after `move`, for the side that makes it, from its approximate score `x`.
-
-    Wins are valued by their distance. With a margin >= 0 the value is exact if it may lie within (alpha, beta).
+def best_of_batch(s, td, p, net, count, alpha, beta, exact, margin):
+    """The best value of the moves noted as a batch, for the side that makes them, off by at most the margin; if
+    `exact`, values that may lie within (alpha, beta) are not off.
     """
-    if abs(x) > MOST:
-        ply = s.ply + 1 - td.root
-        return won(td, ply) if x > 0 else -won(td, ply)
-    if margin >= 0 and alpha - margin <= x <= beta + margin:
-        x = score(s, p, move)
-        return x if s.side == 0 else -x
-    return x
+    sign = 1.0 if s.side == 0 else -1.0
+    best = incremental.score_batch(net, count, td.scores, sign)
+    if not exact or best < alpha - margin:
+        return best
+    best = -np.inf
+    for n in range(count):
+        i = int(net.index[n])
+        x = td.scores[i]
+        if alpha - margin <= x <= beta + margin:
+            x = sign * score(s, p, int(s.moves[i]))
+        best = max(best, x)
+    return best
 
 
 @kernel
-def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
+def search_frontier(s, td, p, net, alpha, beta, top, kept, exact):
     """As `search`, for a position whose moves all lead to leaves."""
     ply = s.ply - td.root
     side = s.side
@@ -52,58 +55,56 @@ def search_frontier(s, td, p, net, alpha, beta, top, kept, margin):
     if end == top:
         return terminal_value(td, no_move_outcome(s), side, ply)
     plain, repeatable = note_risks(s, net)
-    sign = 1.0 if side == 0 else -1.0
-    blank = incremental.blank(net)
+    margin = incremental.error_after(net, s)
+    td.error = max(td.error, margin)
     best = -np.inf
+    count = 0
     i = top
     while i < end and best < beta:
         o = int(s.moves[i]) & ORIGIN
         piece = s.board[o] & PIECE
         amount = incremental.piece_input(piece)
         key = key_without(s, o, piece)
-        if not blank:
-            incremental.push_change(net, kept, o, -amount)
+        incremental.push_change(net, kept, o, -amount)
         s.side = 1 - side
         hidden = incremental.hidden_sums(net, s)
         s.side = side
-        waiting = -1
         while i < end and int(s.moves[i]) & ORIGIN == o and best < beta:
             move = int(s.moves[i])
-            i += 1
-            if not (plain and quiet(s, net, key, move >> TARGET, piece, repeatable)):
-                x = sign * loud(s, p, net, move, amount, kept)
-            elif blank:
-                x = 0.0
-            elif waiting < 0:
-                waiting = move
-                continue
+            t = move >> TARGET
+            if plain and quiet(s, net, key, t, piece, repeatable):
+                incremental.add_to_batch(net, count, hidden, t, amount, i)
+                count += 1
             else:
-                x, y = incremental.outputs_with(net, hidden, waiting >> TARGET, move >> TARGET, amount)
-                x = sign * x
-                best = max(best, value_of_leaf(s, td, p, sign * y, move, alpha, beta, margin))
-                alpha = max(alpha, best)
-                move = waiting
-                waiting = -1
-            best = max(best, value_of_leaf(s, td, p, x, move, alpha, beta, margin))
-            alpha = max(alpha, best)
-        if waiting >= 0 and best < beta:
-            x = sign * incremental.output_with(net, hidden, waiting >> TARGET, amount)
-            best = max(best, value_of_leaf(s, td, p, x, waiting, alpha, beta, margin))
-            alpha = max(alpha, best)
-        if not blank:
-            incremental.pop_change(net, kept, o)
+                known, x = make_loud(s, p, net, move, kept)
+                if known:
+                    x = x if side == 0 else -x
+                    if abs(x) > MOST:
+                        x = won(td, ply + 1) if x > 0 else -won(td, ply + 1)
+                    best = max(best, x)
+                else:
+                    incremental.add_to_batch(net, count, incremental.hidden_sums(net, s), t, amount, i)
+                    count += 1
+                undo_loud(s, net, known, kept)
+            i += 1
+            if count == incremental.BATCH:
+                best = max(best, best_of_batch(s, td, p, net, count, max(alpha, best), beta, exact, margin))
+                count = 0
+        incremental.pop_change(net, kept, o)
     td.nodes += i - top
+    if best < beta:
+        best = max(best, best_of_batch(s, td, p, net, count, max(alpha, best), beta, exact, margin))
     return best
 
 
 @kernel
-def search(s, td, p, net, depth, alpha, beta, top, kept, margin):
+def search(s, td, p, net, depth, alpha, beta, top, kept, exact):
     """The value of an undecided position for the side to move, as `minimax.search` computes it; `net` is up to date.
 
-    Within (alpha, beta) it is off by at most the error of `net`, or exact if that error is the `margin` (< 0: none).
+    Within (alpha, beta) it is off by at most `td.error`, or not at all if `exact`.
     """
     if depth == 1:
-        return search_frontier(s, td, p, net, alpha, beta, top, kept, margin)
+        return search_frontier(s, td, p, net, alpha, beta, top, kept, exact)
     ply = s.ply - td.root
     side = s.side
     beta = min(beta, won(td, ply + 1))
@@ -127,9 +128,9 @@ def search(s, td, p, net, depth, alpha, beta, top, kept, margin):
         else:
             behind = incremental.push_move(net, kept, s)
             if s.side == side:
-                x = search(s, td, p, net, depth - 1, alpha, beta, end, behind, margin)
+                x = search(s, td, p, net, depth - 1, alpha, beta, end, behind, exact)
             else:
-                x = -search(s, td, p, net, depth - 1, -beta, -alpha, end, behind, margin)
+                x = -search(s, td, p, net, depth - 1, -beta, -alpha, end, behind, exact)
             incremental.pop_move(net, kept, s)
         undo(s)
         if x > best:
@@ -145,7 +146,7 @@ def search(s, td, p, net, depth, alpha, beta, top, kept, margin):
 
 
 @kernel
-def first_step(s, td, p, net, move, depth, alpha, beta, margin):
+def first_step(s, td, p, net, move, depth, alpha, beta, exact):
     """The value of a root move for the side that makes it."""
     side = s.side
     top = s.ply - td.root
@@ -157,9 +158,9 @@ def first_step(s, td, p, net, move, depth, alpha, beta, margin):
     else:
         behind = incremental.push_move(net, top, s)
         if s.side == side:
-            x = search(s, td, p, net, depth - 1, alpha, beta, top, behind, margin)
+            x = search(s, td, p, net, depth - 1, alpha, beta, top, behind, exact)
         else:
-            x = -search(s, td, p, net, depth - 1, -beta, -alpha, top, behind, margin)
+            x = -search(s, td, p, net, depth - 1, -beta, -alpha, top, behind, exact)
         incremental.pop_move(net, top, s)
     undo(s)
     return x
@@ -179,20 +180,20 @@ def choose(s, td, p, net, depth):
     score_all(s, td, p, net, net, end)
     minimax.keep_order(td)
     minimax.best_first(td)
+    td.error = 0.0
     best = -np.inf
-    beta = np.inf
-    margin = -1.0
-    slack = 2 * net.error
     for i in range(end):
         td.root_values[i] = -np.inf
     for k in range(end):
         i = td.root_order[k]
         alpha = -np.inf
         if best > alpha:
-            alpha = minimax.step_below(best) - slack
-        x = first_step(s, td, p, net, int(td.root_moves[i]), depth, alpha, beta, margin)
+            alpha = minimax.step_below(best) - 2 * td.error
+        x = first_step(s, td, p, net, int(td.root_moves[i]), depth, alpha, np.inf, False)
         td.root_values[i] = x
         best = max(best, x)
+    # Errors that grew after a move had been refuted let it come near again: its value is a bound.
+    slack = 2 * td.error
     near = minimax.step_below(best) - slack
     close = 0
     for i in range(end):
@@ -201,14 +202,14 @@ def choose(s, td, p, net, depth):
         else:
             td.root_values[i] = -np.inf
     td.root_best = best
-    if close > 1 and abs(best) <= MOST and not incremental.blank(net):
+    if close > 1 and abs(best) <= MOST and net.error > 0:
         td.root_best = -np.inf
         alpha = near - slack
         beta = best + (best - alpha)
-        margin = float(net.error)
         for i in range(end):
             if td.root_values[i] >= near:
-                x = first_step(s, td, p, net, int(td.root_moves[i]), depth, alpha, beta, margin)
+                x = first_step(s, td, p, net, int(td.root_moves[i]), depth, alpha, beta, True)
                 td.root_values[i] = x
                 td.root_best = max(td.root_best, x)
+                alpha = max(alpha, minimax.step_below(x))
     return td.root_moves[minimax.draw(s, td)]

@@ -13,7 +13,9 @@ hidden units when a value is computed.
 
 The result differs from the network's own `value` by less than `error`, which `prepare` computes from the weights. It
 covers the error of the vector sigmoid and rounding over `REFRESH_EVERY` moves, after which all sums are computed from
-scratch.
+scratch. `error_after` knows less of it for the moves of one position: where hidden units are far from zero, as in
+networks whose weights have grown together, what goes into them hardly matters, and values may differ by less than
+`error`.
 """
 
 from __future__ import annotations
@@ -34,13 +36,12 @@ from ..compile.simd_x16 import (
     load,
     put_triples,
     sigmoid,
-    sigmoids,
     single,
     store,
     times,
     triples,
 )
-from ..evaluators.networks import hingston2007_2862, zero
+from ..evaluators.networks import hingston2007_2862, simple, zero
 from ..evaluators.networks.hingston2007 import HIDDEN, NUMBER, SIZE
 from ..games.tafl.codes import CAPTURED_PIECE, CAPTURED_SQUARE, DEFENDING, KING, PIECE
 from ..squares import CELLS, ORIGIN, STRIDE, TARGET
@@ -62,6 +63,10 @@ REFRESH_EVERY = 128
 
 _SUMMED = 2e-12
 """Relative rounding of a sum over `REFRESH_EVERY` moves: at most 64 squares a move, a unit roundoff each, twice."""
+_POWER_ERROR = 5e-11
+"""Of a sigmoid's power of two in double precision, relative."""
+_OUTPUT = 1e-14
+"""Relative rounding of the output's sum and of its terms."""
 
 RISKS = -(-CELLS // 64) * 64
 """A byte for each square, in whole lines of the cache."""
@@ -69,8 +74,8 @@ BATCH = 16
 """Most moves that are scored together."""
 LARGEST_SINGLE = 1e6
 """Networks with larger weights are left to double precision; from 3e38 on they would become infinite."""
-SINGLE_CHANGES = 3
-"""Squares that change in one move at most where single precision is used."""
+MOST_CHANGES = 3
+"""Squares that change in one move at most, with one capture; after others positions are scored by the plain network."""
 _SINGLE = 2.0**-24
 """Relative rounding in single precision."""
 
@@ -112,7 +117,7 @@ def _padded(fields: list[Any]) -> np.dtype[Any]:
 
 SINGLE = _padded(
     [
-        *_layers("f4", SINGLE_CHANGES),
+        *_layers("f4", MOST_CHANGES),
         ("relative", "f8", (WIDTH,)),  # by hidden unit: the error of a value for each unit of its sum
         ("used", "i8"),  # features of this board have lower indices
     ]
@@ -124,12 +129,17 @@ NET = _padded(
         # Of the position whose moves are scored, by `one_ply.note_risks`:
         ("filter", "u8", (FILTER_WORDS,)),  # a Bloom filter of earlier positions
         ("risks", "u1", (RISKS,)),  # by square: 1 where a move may capture
+        # By hidden unit, for `error_after`:
+        ("unsure", "f8", (WIDTH,)),  # the error of its sum
+        ("reach", "f8", (WIDTH,)),  # what a move changes in its sum at most
         ("empty_hidden", "f8", (WIDTH,)),  # the three layers for an empty board
         ("empty_sums", "f8", (FEATURES,)),
         ("empty_features", "f8", (FEATURES,)),
         ("empty_whole", "f8", (WHOLE,)),
+        ("rounding", "f8"),  # the error of a value if hidden units are exact
         ("moves", "i8"),  # updates since the last refresh
-        ("fits", "i8"),  # 1: a network that this module supports, or none; 0: the other fields are unused
+        ("fits", "i8"),  # 1: a network that this module supports; 0: all but `filter` and `risks` is unused
+        ("material", "i8"),  # 1: values that only captures and the king's square change, for `material_plies`
         ("coarse", "i8"),  # 1: single precision does not tell enough of its moves apart
     ]
 )
@@ -156,12 +166,9 @@ def set_feature(p, net, place, bias, row, hidden, features):
 
 @kernel
 def prepare(p, net):
-    """Fill a zeroed record from the parameters, if they are of this architecture and small enough, or without a
-    network."""
-    if p.architecture == zero.NUMBER:
-        net.fits = 1
-        net.coarse = 1
-        net.changes = CHANGES
+    """Fill a zeroed record from the parameters, if they are of this architecture and small enough."""
+    if p.architecture == zero.NUMBER or p.architecture == simple.NUMBER:
+        net.material = 1
         return
     n = p["shape"][SIZE]
     hidden = p["shape"][HIDDEN]
@@ -242,11 +249,14 @@ def prepare(p, net):
             into += abs(p.weights[rows_at + h * features + i])
         raw = abs(net.raw[h]) + abs(net.raw[WIDTH + h]) + abs(net.raw[2 * WIDTH + h])
         most = into + (CELLS + largest) * raw + abs(p.weights[hidden_bias + h])
-        total += abs(net.output[h]) * (0.25 * (into * sums + _SUMMED * most) + SIGMOID_ERROR)
+        net.unsure[h] = into * sums + _SUMMED * most
+        total += abs(net.output[h]) * (0.25 * net.unsure[h] + SIGMOID_ERROR)
+        net.rounding += _OUTPUT * abs(net.output[h])
+    net.rounding += _OUTPUT * abs(net.bias)
     net.error = total
     net.fits = 1 if total < 1e6 else 0
     net.whole = 1 if whole else 0
-    net.changes = CHANGES
+    net.changes = MOST_CHANGES
     prepare_single(net, n, 3 * largest)
 
 
@@ -263,12 +273,6 @@ def prepared(params: Any) -> Any:
     nets = new(len(params))
     prepare_all(params, np.arange(len(params)), nets)
     return nets
-
-
-@inline
-def blank(net):
-    """Whether all values are 0: without a network, or with one whose output has no weights."""
-    return net.error == 0
 
 
 @inline
@@ -294,7 +298,7 @@ def prepare_single(net, n, most):
     )
     one.bias = net.bias
     one.whole = net.whole
-    one.changes = k = SINGLE_CHANGES
+    one.changes = k = MOST_CHANGES
     one.used = min(FEATURES, PATCH + (n + 2) * STRIDE)
     # A sum is rounded at every change, and each of its terms; a sigmoid's slope times its argument is below a quarter.
     feature = _SINGLE * (0.25 * (k + 1) * (1 + k * most) + 0.5 * k * most + 1) + SINGLE_SIGMOID_ERROR
@@ -315,6 +319,8 @@ def prepare_single(net, n, most):
         whole = 0.0
         for i in range(WHOLE):
             whole += abs(net.whole_rows[i * WIDTH + h])
+        raw = max(abs(net.raw[h]), abs(net.raw[WIDTH + h])) + abs(net.raw[2 * WIDTH + h])
+        net.reach[h] = k * min(1.0, most / 6) * changed + whole + raw  # no input changes by more than 2
         # Roundings of a hidden unit's sum: to single precision, raw inputs, features of the whole board, changes.
         relative = _SINGLE * (10 + k)
         one.relative[h] = 0.25 * abs(net.output[h]) * relative
@@ -340,6 +346,22 @@ def copy_single(net, s):
         )
         error += one.relative[h] * (abs(net.hidden[h]) + raw)
     return error
+
+
+@kernel
+def error_after(net, s):
+    """The error of values after a move from the position of `s` that changes at most `MOST_CHANGES` squares.
+
+    A sigmoid's slope is at most exp(-|x|), and its error, but for rounding, at most that times the error of its power.
+    """
+    error = net.rounding
+    for h in range(WIDTH):
+        if net.output[h] != 0:
+            x = net.hidden[h] + s.taken[0] * net.raw[h] + s.taken[1] * net.raw[WIDTH + h]
+            x = abs(x) - net.reach[h]
+            slope = math.exp(-x) if x > 1.4 else 0.25
+            error += abs(net.output[h]) * slope * (net.unsure[h] + _POWER_ERROR)
+    return min(error, net.error)
 
 
 @inline
@@ -495,27 +517,6 @@ def score_batch(net, count, values, sign):
         values[net.index[n]] = x
         best = max(best, x)
     return best
-
-
-@inline
-def outputs_with(net, hidden, sq, other, amount):
-    """The two values if `amount` were added at one square or at the other; faster than two calls of `output_with`."""
-    v, h, patch = feature_places(sq)
-    v2, h2, patch2 = feature_places(other)
-    sums = triples(net.sums, v, h, patch) + times(load(net.weights, sq * WIDTH), amount)
-    sums2 = triples(net.sums, v2, h2, patch2) + times(load(net.weights, other * WIDTH), amount)
-    features, features2 = sigmoids(sums, sums2)
-    more = features - triples(net.features, v, h, patch)
-    more2 = features2 - triples(net.features, v2, h2, patch2)
-    hidden2 = hidden
-    if net.whole:
-        hidden2 = add_whole(net, hidden, other, amount)
-        hidden = add_whole(net, hidden, sq, amount)
-    units, units2 = sigmoids(
-        add_rows(hidden, more, net.rows, v, h, patch), add_rows(hidden2, more2, net.rows, v2, h2, patch2)
-    )
-    weights = load(net.output, 0)
-    return dot(double(units), weights) + net.bias, dot(double(units2), weights) + net.bias
 
 
 @inline

@@ -12,7 +12,6 @@ from .. import games as doors
 from ..compile.jit import entry, kernel
 from ..compile.rng import mixed
 from ..evaluators.loaded import LOADED
-from ..evaluators.networks import zero
 from ..games import random_slide as _otherwise  # noqa: F401  binds the verbs of games without passes
 from ..games.base_position import Position
 from ..games.base_variant import AnyVariant
@@ -28,7 +27,7 @@ from ..games.interface import (
 from ..mixing import GOLDEN_GAMMA
 from ..search import minimax
 from ..sides import DRAWN, WINNER, Reason
-from . import few_plies, hex_one_ply, hingston2007_incremental, one_ply
+from . import few_plies, hex_one_ply, hingston2007_incremental, material_plies, one_ply
 
 MOST_PLIES = 4000
 """A longer game is a draw: without a limit in the rules two players could shuffle forever."""
@@ -92,15 +91,15 @@ def choose(s, td, player, params, accumulators):
     """The move of a player; 0 if there is none, negative for a pass."""
     if player.random:
         return random_move(s) if player.random == UNIFORM else random_slide(s)
-    if accumulators is not None:  # noqa: SIM102 - nested, so that the compiler can drop the body
-        if accumulators[player.accumulator].fits:
-            if player.depth == 1:
-                return one_ply.choose(s, td, params[player.params], accumulators[player.accumulator])
-            td.flat = player.flat
-            return few_plies.choose(
-                s, td, params[player.params], accumulators[player.accumulator], player.depth
-            )
     td.flat = player.flat
+    if accumulators is not None:
+        net = accumulators[player.accumulator]
+        if net.material:
+            return material_plies.choose(s, td, params[player.params], net, player.depth)
+        if net.fits:
+            if player.depth == 1:
+                return one_ply.choose(s, td, params[player.params], net)
+            return few_plies.choose(s, td, params[player.params], net, player.depth)
     td.unseen = player.unseen
     mind = params[player.params]
     mind.root_side = s.side + 1
@@ -301,8 +300,6 @@ def _follow(players: Any, params: Any, quick: bool, memory: Any) -> Any:
     looks = (
         (players["random"] == 0) & (players["depth"] <= few_plies.DEEPEST) & (players["unseen"] == 0) & quick
     )
-    # One ply deep, who only sees wins and losses is faster without.
-    looks &= (players["depth"] > 1) | (params["architecture"][players["params"]] != zero.NUMBER)
     used = np.unique(players["params"][looks])
     accumulators = memory
     if len(memory) == len(used) + 1:
@@ -310,7 +307,7 @@ def _follow(players: Any, params: Any, quick: bool, memory: Any) -> Any:
     else:
         accumulators = hingston2007_incremental.new(len(used) + 1)
     hingston2007_incremental.prepare_all(params, used, accumulators[1:])
-    fits = np.asarray(accumulators)["fits"]
+    fits = np.asarray(accumulators)["fits"] | np.asarray(accumulators)["material"]
     for accumulator, i in enumerate(used, start=1):
         if fits[accumulator]:
             players["accumulator"][looks & (players["params"] == i)] = accumulator

@@ -256,7 +256,7 @@ def choose(s, td, p, net):
             return int(s.moves[chosen + randbelow(s, 1)])
         net.coarse = close > COARSE and 4 * close > end
         best = rescore(s, td, p, net, end, best - margin)
-    near = best - 2 * net.error
+    near = best - 2 * incremental.error_after(net, s)
     close, chosen = closest(td, end, near)
     if close > 1:
         return choose_among(s, td, p, end, near)

@@ -49,6 +49,14 @@ def evolved(variant: Any, spread: float | None, seed: int, name: str = "hingston
     )
 
 
+def grown_together(variant: Any, seed: int, name: str = "hingston2007") -> Contestant:
+    """A network of almost equal weights, as evolution with one step size makes it: hidden units far from zero, and
+    values that differ by less than 1e-9."""
+    net, numbers = network.parse(name), np.random.default_rng(seed)
+    genome = 0.36 + numbers.normal(0, 0.02, net.count(variant))
+    return Contestant("minimax", params=net.record(variant, genome))
+
+
 def played(variant: Any, attackers: Contestant, defenders: Contestant, count: int, **how: Any) -> Any:
     made = np.zeros(count, GAME)
     made["defenders"] = 1
@@ -246,7 +254,8 @@ def test_fast_games_some_plies_deep_are_the_slow_ones(
     """All but the number of positions valued: both prune, each in its own order."""
     variant = games.find(name).with_switches(move_limit="120", move_limit_unit="plies")  # type: ignore[union-attr]
     one, other = (replace(evolved(variant, spread, seed), depth=depth) for seed in (5, 6))
-    for pair in ((one, other), (one, RANDOM)):
+    third = replace(grown_together(variant, 7), depth=min(depth, 2 if variant.size > 7 else 3))
+    for pair in ((one, other), (one, RANDOM), (third, RANDOM)):
         quick, slow = played(variant, *pair, count), played(variant, *pair, count, quick=False)
         for field in ("outcome", "plies", "taken"):
             np.testing.assert_array_equal(quick[field], slow[field])
@@ -275,20 +284,23 @@ def test_fast_networks_some_plies_deep_move_as_the_search_does(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("depth", "plies", "count", "step"), [(2, 50, 2, 6), (3, 20, 2, 12)])
-def test_who_sees_only_wins_and_losses_moves_as_the_search_does(
-    depth: int, plies: int, count: int, step: int
+@pytest.mark.parametrize(
+    ("depth", "plies", "count", "step", "files"),
+    [(1, 60, 4, 1, 11), (2, 40, 1, 4, 11), (3, 16, 1, 8, 9), (4, 8, 1, 4, 6)],
+)
+def test_who_counts_captures_or_nothing_moves_as_the_search_does(
+    depth: int, plies: int, count: int, step: int, files: int
 ) -> None:
-    """Without a network, and with one whose values are all 0."""
+    """Simple, players without a network, and one whose values are all 0."""
     draw_rules = random.Random(47)
-    small = [variant for variant in TAFL if variant.files <= 11]
-    random_ones = [random_variant(draw_rules, 7) for _ in range(10)]
+    small = [variant for variant in TAFL if variant.files <= files]
+    random_ones = [random_variant(draw_rules, min(files, 7)) for _ in range(30)]
     won = 0
     for number, variant in sampled([*enumerate([*small, *random_ones])], step):
         limited = variant.with_switches(move_limit=str(plies), move_limit_unit="plies")
         net = network.parse("hingston2007")
         zeros = net.record(variant, np.zeros(net.count(variant)))
-        for params in (None, zeros):
+        for params in (simple(variant).params, None, zeros):
             player = Contestant("minimax", depth, params, flat=number % 4 == 0)
             for pair in ((player, RANDOM), (RANDOM, player)):
                 quick, slow = played(limited, *pair, count), played(limited, *pair, count, quick=False)
@@ -296,6 +308,32 @@ def test_who_sees_only_wins_and_losses_moves_as_the_search_does(
                     np.testing.assert_array_equal(quick[field], slow[field], variant.name)
                 won += (quick["outcome"] >> 8 < 3).sum()
     assert won > 0
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("rules", "nearer"), [("brandubh", 1), ("copenhagen", 100)])
+def test_errors_after_a_move_are_as_small_as_they_say(rules: str, nearer: int, name: str) -> None:
+    """Where hidden units are far from zero, far below that of the network. Moves are those of the search."""
+    variant = games.find(rules)
+    player = grown_together(variant, 1, name)
+    td, net = minimax.new_thread()[0], incremental.prepared(player.params)[0]
+    plain, single = np.zeros(td["root_values"].size), np.zeros(td["root_values"].size + 2)
+    state = games.initial(variant).new_record()[0]
+    state["random"] = 4
+    incremental.refresh(net, state)
+    least = np.inf
+    for _ in range(40):
+        end = value_all(state, td, player.params[0], net, plain, single)
+        open_ = np.abs(plain[:end]) < minimax.MOST
+        error = error_after(net, state)
+        assert np.abs(td["root_values"][:end] - plain[:end])[open_].max() <= error
+        least = min(least, error)
+        verbs.make(state, random_move.random_move(state))
+        incremental.update(net, state)
+        if state["outcome"] or verbs.adjudicate(state, -1):
+            break
+    assert least <= net["error"] / nearer
+    assert disagreements(variant, player, 60, 2) == 0
 
 
 @pytest.mark.parametrize("spread", [None, 0.02, 0.3, 1.0])
@@ -350,6 +388,11 @@ def read(net: Any, s: Any) -> Any:
 
 
 @entry
+def error_after(net: Any, s: Any) -> Any:
+    return incremental.error_after(net, s)
+
+
+@entry
 def value_all(s: Any, td: Any, p: Any, net: Any, plain: Any, single: Any) -> Any:
     """Values of all moves: the fast ones in `td`, after them in `single` those in single precision and the bound of
     their errors, those of positions that were played in `plain`."""
@@ -385,6 +428,8 @@ def test_values_in_single_precision_are_as_near_as_they_say(spread: float | None
             worst = float(np.abs(single[:end] - plain[:end])[open_].max())
             assert worst < single[end]
             assert single[end + 1] == single[:end].max()
+            values = np.array(td["root_values"][:end])
+            assert np.abs(values - plain[:end])[open_].max() <= error_after(net, state)
             nearest = min(nearest, single[end] / max(worst, 1e-300))
             verbs.make(state, random_move.random_move(state))
             incremental.update(net, state)
@@ -561,5 +606,6 @@ def test_benchmark(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
     assert "in C" not in "".join(bench_oneply.lines_of(without))
     assert bench_oneply.main(["--verify", "300"]) == 0
     assert "0 disagreements" in capsys.readouterr().out
+    assert bench_oneply.main(["--variant", "mini-four", "--plies", "2", "--rounds", "1"]) == 0
     monkeypatch.setattr(bench_oneply, "disagreements", lambda *_: 1)
     assert bench_oneply.main(["--verify", "300"]) == 1

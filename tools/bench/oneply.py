@@ -2,7 +2,7 @@
 
 In one process the same games are played alternately with sums that are updated from move to move and with a full pass
 of the network for every position; a plain forward pass in C scores positions of such games. `--verify` compares, move
-by move, what the fast player and the plain one choose.
+by move, what the fast player and the plain one choose. `--plies` compares players that look further ahead.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ REFERENCE = Path(__file__).with_suffix(".c")
 NETWORK = "hingston2007"
 SPREADS = (None, 0.02, 0.3, 1.0)
 """Standard deviations of random weights; None means that of an evolution's first parents, 1 / number of weights."""
+ALIKE = 0.36
+"""The mean of weights that grew together, as with one step size for all of them: values differ by 1e-9 or less."""
 PARENTS = (5, 50, 500)
 MATCHES = 10
 """Matches of every network against the random mover in a generation."""
 GENERATIONS = 300
+MOST_PLIES = 4
 MOST_GAMES = 1500
 """The games drawn from a generation that has more."""
 SEED = 1
@@ -179,6 +182,41 @@ def measure(
     return figures
 
 
+def deeper(variant: Any, plies: int, rounds: int) -> dict[str, dict[str, float]]:
+    """CPU seconds of players so many plies deep for a match a round against the random mover, two games, by what they
+    know: "fast", and by the "plain" search. BenchError unless the games are the same.
+    """
+    import numpy as np
+
+    from hnefi.engine.evaluators import network
+    from hnefi.engine.selfplay.match import GAME, Contestant
+
+    net = network.parse(NETWORK)
+    alike = ALIKE + SPREADS[1] * np.random.default_rng(SEED).normal(0, 1, net.count(variant))
+    minds = {
+        "network": contestants(variant, 1, SPREADS[1])[0].params,
+        "weights alike": net.record(variant, alike),
+        "captures and king": network.parse("simple").record(variant, ()),
+        "wins and losses": None,
+    }
+    figures = {}
+    for name, params in minds.items():
+        players = [Contestant("minimax", plies, params), Contestant("random")]
+        times: dict[str, list[float]] = {"fast": [], "plain": []}
+        for number in range(rounds):
+            made = {}
+            for way, taken in times.items():
+                made[way] = np.zeros(2, GAME)
+                made[way]["attackers"], made[way]["defenders"] = (0, 1), (1, 0)
+                made[way]["seed"] = 2 * number, 2 * number + 1
+                seconds(variant, players, made[way][:0])
+                taken.append(seconds(variant, players, made[way], quick=way == "fast"))
+            if (made["fast"]["moves_hash"] != made["plain"]["moves_hash"]).any():
+                raise BenchError(f"{name}: the fast games are not the plain ones")
+        figures[name] = {way: round(sum(taken), 4) for way, taken in times.items()}
+    return figures
+
+
 def disagreements(variant: Any, player: Any, positions: int, seed: int) -> int:
     """The number of positions in which the fast player's move, or its draw among equal moves, differs from the plain
     player's."""
@@ -279,6 +317,15 @@ def lines_of(figures: dict[str, Any]) -> list[str]:
     ]
 
 
+def lines_of_deeper(figures: dict[str, dict[str, float]]) -> list[str]:
+    """The figures of `deeper` as text."""
+    return [
+        f"{name:22} {times['fast']:.2f} s CPU, plain search {times['plain']:.2f} s, "
+        f"{times['plain'] / max(times['fast'], 1e-4):.1f} x"
+        for name, times in figures.items()
+    ]
+
+
 def main(argv: list[str]) -> int:
     """Measure and print; the exit status is 1 if the ways of scoring disagree."""
     options = parser(
@@ -286,7 +333,7 @@ def main(argv: list[str]) -> int:
         "Measures the CPU time of games between players who look one ply ahead with the evolved network of 2007, "
         "against the same games scored by the plain network and by a plain forward pass in C. Target: 35 ns a "
         "successor on 11x11.",
-        ["", "--rounds 3 --variant brandubh", "--verify 100000"],
+        ["", "--rounds 3 --variant brandubh", "--verify 100000", "--plies 3 --rounds 2"],
     )
     options.add_argument(
         "--variant", metavar="NAME", default="hingston-original", help="default: hingston-original"
@@ -295,7 +342,15 @@ def main(argv: list[str]) -> int:
     options.add_argument(
         "--verify", metavar="N", type=natural, default=0, help="compare the moves in N positions instead"
     )
+    options.add_argument(
+        "--plies",
+        metavar="N",
+        type=natural,
+        help="compare players who look 1 to 4 plies ahead with the plain search instead",
+    )
     arguments = options.parse_args(argv)
+    if arguments.plies is not None and not 1 <= arguments.plies <= MOST_PLIES:
+        options.error(f"--plies {arguments.plies}: expected 1 to {MOST_PLIES}")
     variant = find_tafl_variant(options, arguments.variant, arguments.path)
     let_interrupt_end_us()
     if arguments.verify:
@@ -303,6 +358,16 @@ def main(argv: list[str]) -> int:
     try:
         compiler = find_compiler(arguments.cc)
         compile_kernels()
+        if arguments.plies:
+            further = deeper(variant, arguments.plies, arguments.rounds)
+            if arguments.json:
+                print(json.dumps(further, indent=2))
+            else:
+                print(
+                    f"{arguments.plies} plies deep, {2 * arguments.rounds} games each against the random mover"
+                )
+                print("\n".join(lines_of_deeper(further)))
+            return 0
         figures = measure(variant, compiler, arguments.rounds)
     except BenchError as error:
         print(f"hnefi bench oneply: {error}", file=sys.stderr)
