@@ -336,6 +336,23 @@ def test_errors_after_a_move_are_as_small_as_they_say(rules: str, nearer: int, n
     assert disagreements(variant, player, 60, 2) == 0
 
 
+def test_errors_after_a_move_follow_the_slopes() -> None:
+    """Hidden units that stay near 3: a sigmoid's own error is most of a value's, far above rounding."""
+    variant = games.find("brandubh")
+    net = network.parse("hingston2007")
+    arrays = net.split(variant, np.random.default_rng(1).normal(0, 1e-3, net.count(variant)))
+    arrays["hidden_bias"][:], arrays["output"][:] = 3, 1
+    genome = np.concatenate([array.reshape(-1) for array in arrays.values()])
+    params = net.record(variant, genome)
+    td, accumulator = minimax.new_thread()[0], incremental.prepared(params)[0]
+    plain, single = np.zeros(td["root_values"].size), np.zeros(td["root_values"].size + 2)
+    state = games.initial(variant).new_record()[0]
+    incremental.refresh(accumulator, state)
+    end = value_all(state, td, params[0], accumulator, plain, single)
+    worst = np.abs(td["root_values"][:end] - plain[:end]).max()
+    assert 10 * accumulator["rounding"] < worst < error_after(accumulator, state) < accumulator["error"] / 2
+
+
 @pytest.mark.parametrize("spread", [None, 0.02, 0.3, 1.0])
 def test_fast_network_moves_as_the_search_does(spread: float | None) -> None:
     draw_rules = random.Random(41)

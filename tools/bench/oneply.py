@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from hnefi.engine.wording import counted
+
 from ..common.arguments import (
     find_tafl_variant,
     let_interrupt_end_us,
@@ -36,6 +38,7 @@ MATCHES = 10
 """Matches of every network against the random mover in a generation."""
 GENERATIONS = 300
 MOST_PLIES = 4
+"""As deep as `few_plies` looks."""
 MOST_GAMES = 1500
 """The games drawn from a generation that has more."""
 SEED = 1
@@ -356,18 +359,17 @@ def main(argv: list[str]) -> int:
     if arguments.verify:
         return int(verify(arguments.verify, print) > 0)
     try:
-        compiler = find_compiler(arguments.cc)
         compile_kernels()
         if arguments.plies:
             further = deeper(variant, arguments.plies, arguments.rounds)
             if arguments.json:
                 print(json.dumps(further, indent=2))
             else:
-                print(
-                    f"{arguments.plies} plies deep, {2 * arguments.rounds} games each against the random mover"
-                )
+                deep = counted(arguments.plies, "ply", "plies")
+                print(f"{deep} deep, {2 * arguments.rounds} games each against the random mover")
                 print("\n".join(lines_of_deeper(further)))
             return 0
+        compiler = find_compiler(arguments.cc)
         figures = measure(variant, compiler, arguments.rounds)
     except BenchError as error:
         print(f"hnefi bench oneply: {error}", file=sys.stderr)
