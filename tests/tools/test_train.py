@@ -19,9 +19,10 @@ from hnefi.engine.score import WON
 from hnefi.engine.squares import squares
 from hnefi.tools.common.live import Live
 from hnefi.tools.train import command, gate, inputs, learner, plots, run, shards
-from hnefi.tools.train.games import UNKNOWN, Series, play
+from hnefi.tools.train.games import UNKNOWN, Series, _think, play
 
 SMALL = {"network": "nnue:32", "rounds": 2, "games": 12, "nodes": [20, 40], "epochs": 3, "gate_pairs": 2}
+NODES = ((20, 60), (20, 60))
 
 
 # Games and shards
@@ -29,16 +30,65 @@ SMALL = {"network": "nnue:32", "rounds": 2, "games": 12, "nodes": [20, 40], "epo
 
 @pytest.fixture(scope="module")
 def played() -> Any:
-    series = Series(games.find("brandubh"), "default", b"", (20, 60), 2, "1 round 1")  # type: ignore[arg-type]
+    series = Series(games.find("brandubh"), "default", b"", NODES, 2, "1 round 1")  # type: ignore[arg-type]
     return np.load(io.BytesIO(play(series, 18, 8)), allow_pickle=False)
 
 
 def test_games_follow_from_their_numbers(played: Any) -> None:
-    series = Series(games.find("brandubh"), "default", b"", (20, 60), 2, "1 round 1")  # type: ignore[arg-type]
+    series = Series(games.find("brandubh"), "default", b"", NODES, 2, "1 round 1")  # type: ignore[arg-type]
     alone = np.load(io.BytesIO(play(series, 21, 1)), allow_pickle=False)
     assert np.array_equal(played[played["game"] == 21], alone)
     assert set(played["game"].tolist()) <= set(range(18, 26))
     assert len(set(played["game"].tolist())) >= 4
+
+
+def test_each_side_searches_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: set[tuple[int, int]] = set()
+
+    def think(searcher: Any, position: Any, nodes: int) -> tuple[int, int]:
+        asked.add((int(position.side), nodes))
+        return _think(searcher, position, nodes)
+
+    monkeypatch.setattr("hnefi.tools.train.games._think", think)
+    variant: Any = games.find("brandubh")
+    play(Series(variant, "default", b"", ((70, 90), (20,)), 0, "1 round 1"), 0, 8)
+    assert asked == {(0, 70), (0, 90), (1, 20)}
+    asked.clear()
+    # Strays are searched with the fewest nodes, whoever is to move.
+    play(Series(variant, "default", b"", ((70,), (20,)), 1, "1 round 1"), 0, 2)
+    assert asked == {(0, 70), (1, 20), (0, 20)}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("said", "nodes"),
+    [
+        (["--nodes-a=30,50"], ((30, 50), (20, 40))),
+        (["--nodes-d=30"], ((20, 40), (30,))),
+        (["--nodes-a=50", "--nodes-d=30"], ((50,), (30,))),
+    ],
+)
+def test_one_side_is_given_more_nodes(
+    said: list[str], nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def spy(series: Series, first: int, count: int) -> bytes:
+        seen.append(series.nodes)
+        return play(series, first, count)
+
+    monkeypatch.setattr(run, "play", spy)
+    line = [
+        "mini-four",
+        "--network=nnue:32",
+        "--rounds=1",
+        "--games=30",
+        "--nodes=20,40",
+        "--epochs=1",
+        "--plain",
+    ]
+    assert command.main([*line, *said, "--out", str(tmp_path / "t")]) == 0
+    assert set(seen) == {nodes}
 
 
 def test_a_row_says_what_the_game_was(played: Any) -> None:
@@ -65,7 +115,7 @@ def test_games_begin_with_openings_of_a_file(monkeypatch: pytest.MonkeyPatch) ->
     variant: Any = games.find("brandubh")
     start = games.initial(variant)
     late = ["3t3/7/2T1t2/t2K2t/7/3T3/3t3 a 0 9", "3t3/7/2T1t2/t2K2t/7/7/3t3 d 0 12"]
-    series = Series(variant, "default", b"", (20, 60), 0, "1 round 1", openings=tuple(late))
+    series = Series(variant, "default", b"", NODES, 0, "1 round 1", openings=tuple(late))
     rows = np.load(io.BytesIO(play(series, 0, 24)), allow_pickle=False)
     cells = np.array(list(squares(7)))
     boards = [games.from_fen(variant, fen).new_record()[0]["board"][cells] & PIECE for fen in late]
@@ -108,7 +158,7 @@ def test_strays_are_a_few_random_moves_from_the_game(played: Any) -> None:
     assert max(beyond) == 3
     # What a search says of them decides nothing but their own value.
     assert (np.abs(strays["score"].astype(int)) > WON).any()
-    none = Series(variant, "default", b"", (20, 60), 0, "1 round 1")
+    none = Series(variant, "default", b"", NODES, 0, "1 round 1")
     assert UNKNOWN not in np.load(io.BytesIO(play(none, 3, 2)), allow_pickle=False)["result"]
 
 
@@ -452,13 +502,13 @@ def test_openings_are_kept_with_the_training(tmp_path: Path, capsys: pytest.Capt
             (tmp_path / "begun" / run.OPENINGS).write_text(content)
         assert command.main(["--resume", str(tmp_path / "begun"), "--rounds=2", "--plain"]) == 2
         assert said in capsys.readouterr().err
-    # A training of hnefi 0.2.0 knew neither option.
+    # A training of hnefi 0.2.0 knew none of these options.
     (tmp_path / "old").mkdir()
     text = (folder / run.CONFIG).read_text().splitlines()
     old = [each for each in text if not each.startswith(run.NEWER)]
     assert len(old) == len(text) - len(run.NEWER)
     (tmp_path / "old" / run.CONFIG).write_text("\n".join(old))
-    assert [run.read_config(tmp_path / "old")[name] for name in run.NEWER] == ["", "", learner.RATE]
+    assert [run.read_config(tmp_path / "old")[name] for name in run.NEWER] == ["", "", learner.RATE, [], []]
 
 
 @pytest.mark.parametrize(

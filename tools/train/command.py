@@ -25,6 +25,7 @@ EXAMPLES = (
     "copenhagen --out second --seed 2 --teacher net/best.safetensors --also net --network nnue:128",
     "copenhagen --out on --init net-copenhagen-3 --teacher net-copenhagen-3 --strays 3 --rate 2e-4 --epochs 3",
     "tawlbwrdd --out on --init best.safetensors --teacher best.safetensors --openings-file tawlbwrdd-games",
+    "copenhagen --out odds --init net-copenhagen-3 --teacher net-copenhagen-3 --nodes-a 2000,4000 --nodes-d 500,1000",
     "tablut-linnaeus --out from-zero --teacher zero --blend 0 --rounds 10",
     "--plots brandubh-net",
 )
@@ -101,6 +102,8 @@ def _parser() -> Any:
         "training, for a position of each of its games (default: random openings)",
     )
     add("nodes", _numbers, "N,N", "nodes per move, drawn for each side of each game")
+    for side, name in (("a", "attackers"), ("d", "defenders")):
+        add(f"nodes_{side}", _numbers, "N,N", f"the same for the {name} alone (default: as --nodes)")
     add("strays", arguments.natural, "N", "positions off the games that are searched for each of theirs")
     add("teacher", str, "E", "the evaluator of the first round, a name or a file; `zero` begins from nothing")
     add(

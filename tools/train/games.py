@@ -6,7 +6,8 @@ it. So from positions of the games a few random moves are made, too, and what is
 have a score but no result.
 
 A game begins with some random moves, or with an opening of a file and fewer of them. Each side then thinks with a
-number of nodes of its own, drawn for the game, so that both sides win some, and now and then a move is random. A game
+number of nodes of its own, drawn for the game, so that both sides win some, and now and then a move is random. Where
+one side hardly ever wins, its numbers may be larger: games that are lost from the start teach neither side much. A game
 ends as the rules say, or as soon as a search has proved who wins, or a table of solved positions has said so; after
 `MOST_PLIES` it is a draw.
 """
@@ -52,15 +53,16 @@ TRIES = 200
 class Series:
     """What decides the games of a round: they follow from it and from their numbers alone.
 
-    `evaluator` is a name or the path of a file, of which `file` is the content; `strays` of these are searched for each
-    position of the games; `tables` names solved positions, as the option TablePath does; `openings` are positions to
-    begin with, as FENs, none for the variant's own start.
+    `evaluator` is a name or the path of a file, of which `file` is the content; `nodes` are what the attackers and what
+    the defenders draw their nodes a move from; `strays` positions are searched for each one of the games; `tables`
+    names solved positions, as the option TablePath does; `openings` are positions to begin with, as FENs, none for the
+    variant's own start.
     """
 
     variant: Variant
     evaluator: str
     file: bytes
-    nodes: tuple[int, ...]
+    nodes: tuple[tuple[int, ...], tuple[int, ...]]
     strays: int
     seed: str
     tables: str = ""
@@ -126,7 +128,7 @@ def _game(series: Series, searcher: Searcher, number: int) -> list[Any]:
     if series.openings:
         start = games.from_fen(series.variant, draw.choice(series.openings))
         plies, level = FILE_PLIES, MATE // 2 - 1
-    budgets = (draw.choice(series.nodes), draw.choice(series.nodes))
+    budgets = (draw.choice(series.nodes[0]), draw.choice(series.nodes[1]))
     careless = draw.randrange(RANDOM_GAMES) == 0
     think = partial(_think, searcher)
     for _ in range(TRIES):
@@ -177,10 +179,11 @@ def _strays(
 ) -> list[tuple[Any, ...]]:
     """Some positions a few random moves away; none where a game ended on the way."""
     found = []
+    nodes = min(map(min, series.nodes))
     for _ in range(series.strays):
         astray = _wandered(position, draw, STRAY_PLIES)
         if astray is not None:
-            move, score = think(astray, min(series.nodes))
+            move, score = think(astray, nodes)
             found.append(_seen(astray, astray.play(move), score, cells, record))
     return found
 

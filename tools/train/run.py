@@ -68,6 +68,8 @@ DEFAULTS: Mapping[str, Any] = {
     "rounds": 3,
     "games": 5000,
     "nodes": [500, 1000, 2000],
+    "nodes_a": [],
+    "nodes_d": [],
     "strays": 1,
     "teacher": "default",
     "tables": "",
@@ -83,7 +85,7 @@ DEFAULTS: Mapping[str, Any] = {
     "seed": 1,
 }
 """What a training follows from, besides the variant."""
-NEWER = ("init", "openings_file", "rate")
+NEWER = ("init", "openings_file", "rate", "nodes_a", "nodes_d")
 """Options that trainings begun with hnefi 0.2.0 do not name."""
 GROWS = ("rounds",)
 """Options that may be larger when a training is continued."""
@@ -222,12 +224,12 @@ class Training:
     def _games(self, number: int, folder: Path, hands: Hands) -> None:
         from ..common.workers import in_threads, through_joblib
 
-        best = Path(self.best)
+        best, usual = Path(self.best), self.values["nodes"]
         series = Series(
             self.variant,
             self.best,
             best.read_bytes() if best.suffix == ".safetensors" else b"",
-            tuple(self.values["nodes"]),
+            (tuple(self.values["nodes_a"] or usual), tuple(self.values["nodes_d"] or usual)),
             int(self.values["strays"]),
             f"{self.values['seed']} round {number}",
             self.values["tables"],
