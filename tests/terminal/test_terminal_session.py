@@ -131,7 +131,7 @@ def test_an_evaluation_says_whose_it_is(house: House) -> None:
         assert [line.split()[0] for line in terms][:: len(terms) - 1] == ["material", "total"]
         await person.types("new copenhagen")
         first, network, total, without, *men = (await person.types("eval")).lines
-        assert first == "Seen by the attackers, before any search (net-copenhagen-3):"
+        assert first == "Seen by the attackers, before any search (net-copenhagen-4):"
         assert network.split()[1] == total.split()[1]
         assert without == "What the position would lose without these:"
         assert all(re.fullmatch(r"  (attacker|defender) [a-k]\d+ +[+-]\d+\.\d\d", line) for line in men), men
