@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -337,10 +336,8 @@ def test_errors_in_a_file_name_it(tmp_path: Path, text: str, message: str) -> No
     assert file in str(caught.value) or message.startswith("each.name")
 
 
-def test_every_option_is_in_the_help_and_help_is_quick() -> None:
-    begun = time.process_time()
+def test_every_option_is_in_the_help() -> None:
     text = option_reader.parser().format_help()
-    assert time.process_time() - begun < 2
     for option in options.TABLE:
         assert not option.flag or option.flag in text.replace("--[no-]", "--")
         assert option.key.replace("_", "-") in text.replace("_", "-")

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import fake_arena
 import pytest
+from patience import PROMPTLY
 
 from hnefi.tools.arena import store
 from hnefi.tools.arena.store import (
@@ -462,4 +463,4 @@ def test_fifty_thousand_games_are_opened_in_seconds(tmp_path: Path) -> None:
     begun = time.process_time()
     with Store.resume(tmp_path / "run") as opened:
         assert len(opened.rows) == 50_000
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < PROMPTLY

@@ -21,8 +21,9 @@ from hnefi.engine.games.tafl.fen import SetupError, parse_fen
 from hnefi.engine.games.tafl.otn import OtnError
 from hnefi.engine.games.tafl.variant import Variant, VariantError
 
-SECONDS = 2.0
-"""Of the processor, for one text; the worst of them take a tenth of it."""
+SECONDS = 20.0
+"""Of the processor, for one text; the worst of them take a hundredth of it, several times as much where the machine is
+busy."""
 MEGABYTES = 16.0
 """Of memory beyond the text itself."""
 
