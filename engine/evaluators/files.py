@@ -206,6 +206,7 @@ def load(
     if variant is None:
         variant = _find(raw, None)
     elif any_rules:
+        _demand_board(raw, variant)
         return _check(raw, variant)
     if raw.document["rules_hash"] != variant.hash:
         raise raw.error(
@@ -485,6 +486,19 @@ def _find(raw: _Raw, variants: str | None) -> AnyVariant:
         raise raw.error(
             f"made for {raw.document['variant']}", f"a variant that is known here ({error})"
         ) from None
+
+
+def _demand_board(raw: _Raw, variant: AnyVariant) -> None:
+    """EvaluatorError if a file is for a variant that is known here, on a board of another size."""
+    from .. import games
+
+    try:
+        own = games.find(raw.document["variant"])
+    except VariantError:
+        return
+    sizes = [f"{one.files} x {one.ranks} squares" for one in (own, variant)]
+    if own.hash == raw.document["rules_hash"] and own.game == variant.game and sizes[0] != sizes[1]:
+        raise raw.error(f"made for {own.name}, on {sizes[0]}", f"one for {sizes[1]}, as {variant.name} has")
 
 
 def _check(raw: _Raw, variant: AnyVariant | None) -> Evaluator:

@@ -33,7 +33,10 @@ def test_a_copy_is_for_the_other_rules_and_values_as_before(
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("net-copenhagen-2 --variant brandubh --out {folder}/x.safetensors", "expected"),
+        (
+            "net-copenhagen-2 --variant brandubh --out {folder}/x.safetensors",
+            "made for copenhagen, on 11 x 11 squares: expected one for 7 x 7 squares, as brandubh has",
+        ),
         ("nobody --variant fetlar --out {folder}/x.safetensors", "nobody"),
         ("{folder}/nothing.safetensors --variant fetlar --out {folder}/x.safetensors", "No such file"),
         ("net-copenhagen-2 --variant fetlar --out {folder}/no/x.safetensors", "No such file"),
