@@ -39,13 +39,19 @@ LOOK = Limits(depth=2, nodes=100_000)
 """How far a judge of openings without limits of its own looks: enough to see a win of either side in two plies."""
 
 
-def prepare(config: Config, needed: int, specs: Sequence[EngineSpec] = ()) -> dict[str, tuple[Opening, ...]]:
+Tell = Callable[[int, int], None]
+"""Told how many openings are made, and how many there will be."""
+
+
+def prepare(
+    config: Config, needed: int, specs: Sequence[EngineSpec] = (), tell: Tell | None = None
+) -> dict[str, tuple[Opening, ...]]:
     """The openings of every variant, at least `needed` of each; ConfigError says how many there are if they are too
-    few."""
+    few. `tell` is told about random ones."""
     wanted = max(needed, config["openings.count"])
     lists = {}
     for name in schedule.variants(config):
-        lists[name] = tuple(_source(config, name, wanted, specs))
+        lists[name] = tuple(_source(config, name, wanted, specs, tell))
         if len(lists[name]) < needed:
             raise _too_few(config, name, len(lists[name]), needed)
     return lists
@@ -111,11 +117,13 @@ def _unknown(config: Config, names: Sequence[str]) -> str:
     return ""
 
 
-def _source(config: Config, name: str, wanted: int, specs: Sequence[EngineSpec]) -> Iterable[Opening]:
+def _source(
+    config: Config, name: str, wanted: int, specs: Sequence[EngineSpec], tell: Tell | None
+) -> Iterable[Opening]:
     variant = find_variant(name)
     match config["openings.source"]:
         case "random":
-            return _random(config, name, wanted)
+            return _random(config, name, wanted, tell)
         case "file":
             lines = read_file(Path(config["openings.file"]), variant, config["openings.cut"])
             return _ordered(config, list(_distinct(variant, lines)))
@@ -126,7 +134,7 @@ def _source(config: Config, name: str, wanted: int, specs: Sequence[EngineSpec])
             return [Opening()] * wanted
 
 
-def _random(config: Config, name: str, wanted: int) -> Iterator[Opening]:
+def _random(config: Config, name: str, wanted: int, tell: Tell | None = None) -> Iterator[Opening]:
     from hnefi.engine.openings import generate
     from hnefi.engine.squares import move_name
 
@@ -135,17 +143,17 @@ def _random(config: Config, name: str, wanted: int) -> Iterator[Opening]:
     table, output = config.tables["openings"], config.tables["output"]
     plies = parse_plies(table["plies"])
     with ExitStack() as stack:
-        judge = counted = None
+        judge = None
         if table["eval_by"] != "default":
             judge = stack.enter_context(player_judge(table["eval_by"], name))
             live = Live(sys.stderr, plain=output["plain"], quiet=output["quiet"])
             stack.callback(live.close)
-            counted = Counter(live, f"openings of {name}, judged by {table['eval_by']}:")
+            tell = Counter(live, f"openings of {name}, judged by {table['eval_by']}:")
         variant = find_variant(name)
         found = generate(variant, wanted, table["seed"], plies, table["max_eval"], judge)
         for number, position in enumerate(found, 1):
-            if counted:
-                counted(number, wanted)
+            if tell:
+                tell(number, wanted)
             yield Opening(None, tuple(map(move_name, position.moves)))
 
 

@@ -243,7 +243,7 @@ def _settle_variants(
 ) -> None:
     """Which rule sets are played: those that were named, else what the players are made for."""
     from hnefi import players
-    from hnefi.engine.catalogue import DEFAULT
+    from hnefi.engine.catalogue import DEFAULT, SUFFIX
     from hnefi.engine.games import find, named
     from hnefi.engine.games.base_variant import VariantError
 
@@ -272,12 +272,14 @@ def _settle_variants(
     if not run["variants"]:
         run["variants"] = list(dict.fromkeys(own or usual)) or [DEFAULT]
     try:
-        names = [named(name, files=False).name for name in run["variants"]]
+        # Engine processes are told a name, which must be one that they know.
+        found = [(name, named(name, files=run["inside"])) for name in run["variants"]]
     except VariantError as error:
         raise ConfigError(f"run.variants {shorten(run['variants'])}: {error}") from None
-    run["variants"] = list(dict.fromkeys(names))
-    for played in run["variants"]:
-        _demand_fit(engines, registered, find(played))
+    words = [str(Path(name).absolute()) if name.endswith(SUFFIX) else played.name for name, played in found]
+    run["variants"] = list(dict.fromkeys(words))
+    for _, played in found:
+        _demand_fit(engines, registered, played)
 
 
 def _demand_fit(

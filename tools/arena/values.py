@@ -113,11 +113,11 @@ def is_rules(variant: str) -> bool:
 
 @lru_cache(maxsize=64)
 def find_variant(text: str) -> AnyVariant:
-    """The variant of that name, or the one that an OTN rules string describes; ValueError if there is none."""
+    """The variant of that name or file, or the one that an OTN rules string describes; ValueError if there is none."""
     from hnefi.engine import games
     from hnefi.engine.games.tafl import otn
 
-    return otn.import_rules(text)[0] if is_rules(text) else games.find(text)
+    return otn.import_rules(text)[0] if is_rules(text) else games.named(text)
 
 
 @dataclass(frozen=True, slots=True)
