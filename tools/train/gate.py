@@ -5,16 +5,25 @@ Sides are swapped in every pair, and each side is reported separately: a net may
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hnefi.engine.catalogue import SUFFIX
+from hnefi.engine.wording import counted
+
+from ..arena.screen import LineScreen
+from ..common import interrupts
 from ..common.live import Live
 from ..common.statistics import wilson
 
 if TYPE_CHECKING:
+    from ..arena.options import Config
     from ..arena.progress import Progress
+    from ..arena.run import Run
+    from ..arena.store import Store
+    from ..arena.values import Opening
 
 CANDIDATE, BEST = "candidate", "best"
 STRONGER = "H1"
@@ -72,7 +81,7 @@ class Verdict:
             self.verdict, "undecided: not accepted"
         )
         return [
-            f"gate: {said} after {self.pairs} pairs (LLR {self.llr:.2f})",
+            f"gate: {said} after {counted(self.pairs, 'pair')} (LLR {self.llr:.2f})",
             f"  as attackers {self.attacking}",
             f"  as defenders {self.defending}",
         ]
@@ -90,8 +99,7 @@ def play(
 ) -> Verdict:
     """Play the run in `folder`, or go on with it. `variant` as the arena takes it; evaluators by name or file; `hands`
     are a backend of joblib, or none, and how many play."""
-    from ..arena import loop, resolve, run
-    from ..arena.screen import LineScreen
+    from ..arena import resolve, run
     from ..arena.store import Store
 
     backend, jobs = hands
@@ -108,23 +116,58 @@ def play(
         "openings": {"plies": OPENINGS},
         "adjudicate": {"max_plies": MOST_PLIES, "mates": True},
         "sprt": {"elo0": values["elo0"], "elo1": values["elo1"], "max_pairs": values["gate_pairs"]},
-        "engine": [_engine(CANDIDATE, candidate, values), _engine(BEST, best, values)],
+        "engine": [_engine(CANDIDATE, candidate, variant, values), _engine(BEST, best, variant, values)],
     }
-    screen = LineScreen(live, "gate")
     if folder.exists():
         with Store.resume(folder.absolute()) as store:
-            known = run.resumed(store, force=True)
-            if not known.progress(store.rows).complete:
-                loop.play(known, store, screen)
-            return _verdict(known.progress(store.rows))
-    known, items = run.prepare(resolve.resolve(document, {}))
+            return _played(run.resumed(store, force=True), store, live)
+    config = resolve.resolve(document, {})
+    known, items = run.prepare(config, _openings(config, live))
     with run.create(known, items) as store:
+        return _played(known, store, live)
+
+
+class _Screen(LineScreen):
+    """Leaves it to the training to say how it is continued."""
+
+    failure = ""
+
+    def end(self, words: str, ending: str) -> None:
+        """Nothing more is played."""
+        if ending == "complete":
+            super().end(words, ending)
+        elif ending == "storage":
+            self.failure = words.partition("\n")[0]
+
+
+def _played(known: Run, store: Store, live: Live) -> Verdict:
+    """What a run found, once its missing games are played; StorageFailed if they cannot be kept."""
+    from ..arena import loop
+    from ..arena.store import StorageFailed
+
+    if not known.progress(store.rows).complete:
+        screen = _Screen(live, "gate")
         loop.play(known, store, screen)
-        return _verdict(known.progress(store.rows))
+        if screen.failure:
+            raise StorageFailed(screen.failure)
+    return _verdict(known.progress(store.rows))
 
 
-def _engine(name: str, evaluator: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    options = {"Evaluator": evaluator, "Hash": str(HASH_MIB)}
+def _openings(config: Config, live: Live) -> Mapping[str, Sequence[Opening]]:
+    """The openings of a run; how many are made is shown, as for thousands of pairs it takes a while."""
+    from ..arena import openings, schedule
+
+    def tell(done: int, whole: int) -> None:
+        interrupts.check()
+        live.step(lambda: f"gate: openings {done:,}/{whole:,}")
+
+    return openings.prepare(config, schedule.make(config).openings, tell=tell)
+
+
+def _engine(name: str, evaluator: str, variant: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    # An evaluator for an own variant can be read only where that is known.
+    own = {"VariantPath": variant} if variant.endswith(SUFFIX) else {}
+    options = {**own, "Evaluator": evaluator, "Hash": str(HASH_MIB)}
     return {"name": name, "player": "default", "options": options, "nodes": values["gate_nodes"]}
 
 
