@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from hnefi.engine import durable, games
 from hnefi.engine.evaluators import files
 from hnefi.engine.score import WON
 from hnefi.tools.common.live import Live
-from hnefi.tools.train import command, gate, inputs, learner, plots, run, shards
+from hnefi.tools.train import command, config, gate, inputs, learner, plots, run, shards
 from hnefi.tools.train.games import UNKNOWN, Series, play
 
 SMALL = {"network": "nnue:32", "rounds": 2, "games": 12, "nodes": [20, 40], "epochs": 3, "gate_pairs": 2}
@@ -149,7 +150,8 @@ def test_games_of_another_training_are_learned_from(
         in capsys.readouterr().err
     )
     for place in (tmp_path / "other").glob("round-*"):
-        (place / shards.LIST).unlink()
+        shutil.rmtree(place)
+    (tmp_path / "other" / run.LOG).unlink()
     assert command.main([*line, str(tmp_path / "other")]) == 2
     assert "other: no games: expected the folder of a training with some" in capsys.readouterr().err
 
@@ -165,8 +167,8 @@ def test_games_of_another_training_are_learned_from(
 )
 def test_games_of_which_other_rules_are_learned_from(word: str, changed: dict[str, str], fits: bool) -> None:
     brandubh: Any = games.find("brandubh")
-    config = {"variant": word, **(changed or {"rules_hash": games.find(word).hash})}
-    assert run._same_board(config, brandubh) is fits
+    stored = {"variant": word, **(changed or {"rules_hash": games.find(word).hash})}
+    assert config._same_board(stored, brandubh) is fits
 
 
 @pytest.mark.slow
@@ -352,7 +354,7 @@ def test_openings_are_kept_with_the_training(tmp_path: Path, capsys: pytest.Capt
     assert {4, 5, 7} >= {np.count_nonzero(board) for board in begun} >= {5, 7}
     file.unlink()
     assert command.main(["--resume", str(folder), "--rounds=2", "--plain"]) == 0
-    assert len(run.read_log(folder)) == 2
+    assert len(config.read_log(folder)) == 2
     assert command.main([*line, "--out", str(folder)]) == 2
     assert "openings_file was" in capsys.readouterr().err
     # What an interrupted beginning has left is not taken for the openings of another training.
@@ -372,10 +374,17 @@ def test_openings_are_kept_with_the_training(tmp_path: Path, capsys: pytest.Capt
     # A training of hnefi 0.2.0 knew none of these options.
     (tmp_path / "old").mkdir()
     text = (folder / run.CONFIG).read_text().splitlines()
-    old = [each for each in text if not each.startswith(run.NEWER)]
-    assert len(old) == len(text) - len(run.NEWER)
+    newer = (*config.NEWER, *config.DIGESTS.values())
+    old = [each for each in text if not each.startswith(newer)]
+    assert len(old) == len(text) - len(newer)
     (tmp_path / "old" / run.CONFIG).write_text("\n".join(old))
-    assert [run.read_config(tmp_path / "old")[name] for name in run.NEWER] == ["", "", learner.RATE, [], []]
+    assert [config.read_config(tmp_path / "old")[name] for name in config.NEWER] == [
+        "",
+        "",
+        learner.RATE,
+        [],
+        [],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -418,7 +427,7 @@ def test_a_folder_is_of_one_training(two_rounds: Path, capsys: pytest.CaptureFix
     assert "best: " in capsys.readouterr().out
     assert command.main(["mini-four", "--out", str(two_rounds), *small, "--seed", "2"]) == 2
     assert "the folder of another training: seed was 1, is 2" in capsys.readouterr().err
-    with run.alone(two_rounds):
+    with config.alone(two_rounds):
         assert command.main(["--resume", str(two_rounds)]) == 2
     assert "another process trains in it" in capsys.readouterr().err
     assert command.main(["--plots", str(two_rounds)]) == 0
@@ -440,12 +449,37 @@ def test_a_folder_is_of_one_training(two_rounds: Path, capsys: pytest.CaptureFix
         (["hex:4"], "hex:4"),
         (["brandubh", "--network", "mlp:5"], "--network mlp:5: expected nnue:UNITS"),
         (["brandubh", "--network", "nnue:40"], "expected a multiple of 32"),
+        (
+            ["brandubh", "--network", ""],
+            "--network '': expected nnue:UNITS or nnue:UNITS,rings=N, UNITS a mul",
+        ),
+        (["brandubh", "--network", "nnue:32,rings=0"], "N from 1 to 512"),
+        (["brandubh", "--out", ""], "--out '': expected a folder"),
+        (["--resume", ""], "--resume '': expected a folder"),
+        (["brandubh", "--nodes", "10,99999999999999999999"], "expected a whole number from 1 to 100000000"),
+        (["brandubh", "--gate-pairs", "1000000"], "expected a whole number from 1 to 100000"),
+        (
+            ["brandubh", "--tables", "nosuch"],
+            "/nosuch: No such file or directory: expected solved tables",
+        ),
+        (["brandubh", "--tables", "/dev/null"], "--tables /dev/null: "),
+        (["brandubh", "--tables", str(Path(__file__))], "test_train.py: begins with "),
+        (
+            ["brandubh", "--also", "nosuch"],
+            "nosuch/config.toml: No such file or directory: expected the folder",
+        ),
+        (
+            ["brandubh", "--also", "a", "--also", "./a"],
+            "--also './a': is named twice: expected each training once",
+        ),
+        (["brandubh", "--out", "t", "--also", "t"], "--also 't': is where this training is kept"),
+        (["brandubh", "--path", "."], "unrecognized arguments: --path"),
         (["copenhagen", "--network", "nnue:256"], "at most 524288"),
         (["tawlbwrdd", "--init", "nobody"], "--init 'nobody': expected net-brandubh-2, "),
         (["tawlbwrdd", "--init", "n.safetensors"], "--init: "),
         (
             ["tawlbwrdd", "--init", "net-sea-battle-9-1"],
-            "king: shape [81, 128]: expected [121, 128] for nnue:128 there",
+            "made for sea-battle-9, on 9 x 9 squares: expected one for 11 x 11 squares, as tawlbwrdd has",
         ),
         (
             ["tawlbwrdd", "--init", "net-copenhagen-2", "--network", "nnue:64"],
@@ -479,7 +513,7 @@ def test_what_cannot_be_trained_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("text", "said"),
     [
         (
             'format = 1\nalgorithm = "td"\n',
@@ -494,9 +528,9 @@ def test_what_cannot_be_trained_is_refused(
     ],
 )
 def test_a_folder_of_something_else_is_named(
-    config: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / run.CONFIG).write_text(config)
+    (tmp_path / run.CONFIG).write_text(text)
     assert command.main(["--resume", str(tmp_path)]) == 2
     assert said in capsys.readouterr().err
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hnefi.engine.wording import shorten
-from hnefi.protocol.hosts.argument_types import number
+from hnefi.protocol.hosts.argument_types import number, whole
 from hnefi.protocol.hosts.exit_codes import INTERRUPTED, STORAGE, USAGE
 
 from ..common import arguments, interrupts
 from ..common.live import Live
+from .config import BOUNDS, DEFAULTS
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
@@ -35,11 +38,14 @@ def main(argv: list[str]) -> int:
     """Train; 0 when all rounds are done, 1 when interrupted."""
     options = _parser()
     given = options.parse_args(argv)
+    for name in ("out", "resume", "plots"):
+        if getattr(given, name) == "":
+            options.error(f"--{name} '': expected a folder")
     if given.plots:
         return _plots(options, Path(given.plots))
     if bool(given.resume) == bool(given.variant):
         options.error("expected a VARIANT and --out, or --resume FOLDER")
-    from .run import TrainError
+    from .config import TrainError
     from .shards import ShardError
 
     try:
@@ -50,8 +56,6 @@ def main(argv: list[str]) -> int:
 
 
 def _parser() -> Any:
-    from .run import DEFAULTS
-
     options = arguments.parser(
         "train",
         "Trains an efficiently updatable network (docs/train.md). Each round plays games of the best evaluator "
@@ -73,30 +77,30 @@ def _parser() -> Any:
     )
     how = options.add_argument_group("the training")
 
-    def add(name: str, kind: Any, metavar: str, what: str) -> None:
-        usual = DEFAULTS[name]
+    def add(name: str, read: Callable[[Any, Any], Any] | None, metavar: str, what: str) -> None:
+        usual, bounds = DEFAULTS[name], BOUNDS.get(name, ())
         shown = ",".join(map(str, usual)) if isinstance(usual, list) else usual
         how.add_argument(
             f"--{name.replace('_', '-')}",
-            type=kind,
+            type=read(*bounds) if read else str,
             metavar=metavar,
             dest=name,
             help=f"{what} (default {shown})" if shown != "" else what,
         )
 
-    add("network", str, "NET", "architecture: nnue:UNITS, nnue:UNITS,rings=N")
+    add("network", None, "NET", "architecture: nnue:UNITS, nnue:UNITS,rings=N")
     add(
         "init",
-        str,
+        None,
         "NET",
         "a shipped network or a file, for these or other rules of the same board, whose weights lessons begin with "
         "(default: random weights); its architecture is the default of --network",
     )
-    add("rounds", arguments.positive, "N", "rounds in all")
-    add("games", arguments.positive, "N", "games per round")
+    add("rounds", whole, "N", "rounds in all")
+    add("games", whole, "N", "games per round")
     add(
         "openings_file",
-        str,
+        None,
         "FILE",
         "positions that games begin with, as for the arena: one FEN or move list a line; or the folder of another "
         "training, for a position of each of its games (default: random openings)",
@@ -104,11 +108,13 @@ def _parser() -> Any:
     add("nodes", _numbers, "N,N", "nodes per move, drawn for each side of each game")
     for side, name in (("a", "attackers"), ("d", "defenders")):
         add(f"nodes_{side}", _numbers, "N,N", f"the same for the {name} alone (default: as --nodes)")
-    add("strays", arguments.natural, "N", "positions off the games that are searched for each of theirs")
-    add("teacher", str, "E", "the evaluator of the first round, a name or a file; `zero` begins from nothing")
+    add("strays", whole, "N", "positions off the games that are searched for each of theirs")
+    add(
+        "teacher", None, "E", "the evaluator of the first round, a name or a file; `zero` begins from nothing"
+    )
     add(
         "tables",
-        str,
+        None,
         "PATH",
         "solved tables that end games, as for the option TablePath (`shipped`; default none)",
     )
@@ -118,20 +124,20 @@ def _parser() -> Any:
         metavar="FOLDER",
         help="learn as well from the games of another training that begin on the same board; repeatable",
     )
-    add("blend", number(0, 1), "B", "how much of the target is the search's score; the rest is the result")
-    add("epochs", arguments.positive, "N", "passes through the positions")
+    add("blend", number, "B", "how much of the target is the search's score; the rest is the result")
+    add("epochs", whole, "N", "passes through the positions")
     add(
         "rate",
-        number(1e-6, 1),
+        number,
         "R",
         "learning rate of the first epoch; a tenth of the usual one suits an --init that plays well",
     )
-    add("window", arguments.positive, "N", "rounds whose games are learned from")
-    add("gate_pairs", arguments.positive, "N", "pairs of games of each test at most")
-    add("gate_nodes", arguments.positive, "N", "nodes per move in tests")
-    add("elo0", number(-100, 100), "X", "the test's H0")
-    add("elo1", number(-100, 200), "X", "the test's H1; a net is accepted if H1 is")
-    add("seed", arguments.positive, "S", "seed of everything random")
+    add("window", whole, "N", "rounds whose games are learned from")
+    add("gate_pairs", whole, "N", "pairs of games of each test at most, up to 100,000")
+    add("gate_nodes", whole, "N", "nodes per move in tests")
+    add("elo0", number, "X", "the test's H0")
+    add("elo1", number, "X", "the test's H1; a net is accepted if H1 is")
+    add("seed", whole, "S", "seed of everything random")
     hands = options.add_argument_group("who does the work")
     hands.add_argument(
         "--jobs", type=arguments.positive, metavar="J", help="threads or processes (as many as cores)"
@@ -145,15 +151,17 @@ def _parser() -> Any:
         help="what computes gradients (auto: torch where it is installed, extra `train`)",
     )
     arguments.add_plain(options)
-    arguments.add_variant_path(options)
     return options
 
 
-def _numbers(text: str) -> list[int]:
-    return [arguments.positive(word) for word in text.split(",")]
+def _numbers(low: int, high: int) -> Callable[[str], list[int]]:
+    read = whole(low, high)
+    return lambda text: [read(word) for word in text.split(",")]
 
 
 def _train(options: argparse.ArgumentParser, given: argparse.Namespace) -> int:
+    from hnefi.engine import games
+    from hnefi.engine.catalogue import SUFFIX
     from hnefi.engine.warmup import prepare
 
     from ..arena.options import ConfigError
@@ -161,7 +169,8 @@ def _train(options: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     from ..common.compiling import shown_on_stderr
     from ..common.workers import WorkerFailed, cores
     from . import plots
-    from .run import DEFAULTS, GROWS, Hands, Training, alone, read_config
+    from .config import GROWS, alone, read_config
+    from .run import Hands, Training
 
     torch = _torch(options, given.library)
     said = {name: value for name in DEFAULTS if (value := getattr(given, name)) is not None}
@@ -169,16 +178,24 @@ def _train(options: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         folder = Path(given.resume)
         if unlike := [name for name in said if name not in GROWS]:
             options.error(f"--resume with --{unlike[0].replace('_', '-')}: expected --rounds only")
-        if given.out:
+        if given.out is not None:
             options.error("--resume with --out: expected one of them")
         stored = read_config(folder)
-        variant = _variant(options, stored["variant"])
+        variant = arguments.find_tafl_variant(options, stored["variant"])
         said = {**{name: stored[name] for name in DEFAULTS}, **said}
         word = stored["variant"]
     else:
-        variant = arguments.find_tafl_variant(options, given.variant, given.path)
-        word = _word(options, given, variant)
+        variant = arguments.find_tafl_variant(options, given.variant)
+        word = variant.name
+        if given.variant.endswith(SUFFIX):
+            # The arena and a later call find an own file at its place, and engines need its name for themselves.
+            word = str(Path(given.variant).absolute())
+            try:
+                games.find(variant.name, word)
+            except ValueError as error:
+                options.error(str(error))
         folder = Path(given.out or f"train-{variant.name}")
+        _make_absolute(options, said, folder)
     _expect_fit(options, said, variant, folder)
     live = Live(sys.stdout, plain=given.plain)
     training: Training | None = None
@@ -197,7 +214,7 @@ def _train(options: argparse.ArgumentParser, given: argparse.Namespace) -> int:
 
                 def draw() -> None:
                     assert training is not None
-                    plots.write(folder, variant.name, training.log)
+                    live.report(plots.write(folder, variant.name, training.log)[1])
 
                 training.go_on(hands, draw)
         except (ConfigError, StoreError, WorkerFailed) as error:
@@ -206,7 +223,7 @@ def _train(options: argparse.ArgumentParser, given: argparse.Namespace) -> int:
             print(f"hnefi train: {error}", file=sys.stderr)
             return STORAGE if isinstance(error, StorageFailed) else USAGE
         except OSError as error:
-            print(f"hnefi train: {folder}: {error.strerror or error}", file=sys.stderr)
+            print(f"hnefi train: {error.filename or folder}: {error.strerror or error}", file=sys.stderr)
             return STORAGE
     if caught.ended:
         return INTERRUPTED
@@ -234,35 +251,51 @@ def _torch(options: argparse.ArgumentParser, library: str) -> bool:
     return False
 
 
-def _variant(options: argparse.ArgumentParser, word: str) -> Variant:
-    return arguments.find_tafl_variant(options, word, None)
+def _make_absolute(options: argparse.ArgumentParser, said: dict[str, Any], folder: Path) -> None:
+    """Name files by their whole paths, so that a training can be continued from anywhere; an error for a training that
+    is to be learned from twice."""
+    from hnefi.engine.evaluators import is_file
+    from hnefi.engine.solving.tables import ships
 
-
-def _word(options: argparse.ArgumentParser, given: argparse.Namespace, variant: Variant) -> str:
-    """How the arena and a later call find the variant: by its name, or by the file it stands in."""
-    if given.variant.endswith(".toml"):
-        return str(Path(given.variant).absolute())
-    if given.path:
-        options.error("--path: expected the variant's own file, as in `hnefi train mine.toml`")
-    return variant.name
+    for name in ("init", "teacher"):
+        if is_file(said.get(name, "")):
+            said[name] = str(Path(said[name]).absolute())
+    if said.get("openings_file"):
+        said["openings_file"] = str(Path(said["openings_file"]).absolute())
+    if "tables" in said:
+        parts = said["tables"].split(os.pathsep)
+        said["tables"] = os.pathsep.join(
+            part
+            if part in ("", "shipped") or (ships(part) and Path(part).name == part)
+            else str(Path(part).absolute())
+            for part in parts
+        )
+    learned = {folder.resolve(): "is where this training is kept"}
+    for other in said.get("also", []):
+        if reason := learned.get(Path(other).resolve()):
+            options.error(f"--also {shorten(other)}: {reason}: expected each training once")
+        learned[Path(other).resolve()] = "is named twice"
+    if "also" in said:
+        said["also"] = [str(Path(other).absolute()) for other in said["also"]]
 
 
 def _expect_fit(
     options: argparse.ArgumentParser, said: dict[str, Any], variant: Variant, folder: Path
 ) -> None:
-    """An error for a network, a teacher or openings that cannot be used for the variant, before anything is played."""
+    """An error for a network, a teacher, openings or tables that cannot be used for the variant, before anything is
+    played."""
     import numpy as np
 
     from hnefi.engine import evaluators
     from hnefi.engine.evaluators import network
+    from hnefi.engine.evaluators.networks import nnue
 
-    from .run import CONFIG, DEFAULTS, initial, openings, rounds_of
+    from .config import CONFIG, rounds_of
+    from .run import initial, openings
 
     init = None
     if name := said.get("init"):
-        if evaluators.is_file(name):
-            said["init"] = name = str(Path(name).absolute())
-        elif name not in evaluators.NETWORKS:
+        if not evaluators.is_file(name) and name not in evaluators.NETWORKS:
             options.error(
                 f"--init {shorten(name)}: expected {', '.join(evaluators.NETWORKS)}, or a file whose name ends in "
                 f"{evaluators.SUFFIX}"
@@ -272,56 +305,59 @@ def _expect_fit(
         except ValueError as error:
             options.error(f"--init: {error}")
         said.setdefault("network", init.text)
+    text = said.get("network", DEFAULTS["network"])
+    if text.partition(":")[0] in set(network.NAMES) - {"nnue"}:
+        options.error(f"--network {text}: expected nnue:UNITS; `hnefi evolve` teaches other networks")
     try:
-        net = network.parse(said.get("network", DEFAULTS["network"]))
-        if net.record_kind != "nnue":
-            options.error(f"--network {net.text}: expected nnue:UNITS; `hnefi evolve` teaches other networks")
+        net = network.parse(text)
+    except ValueError:
+        options.error(
+            f"--network {shorten(text)}: expected nnue:UNITS or nnue:UNITS,rings=N, UNITS a multiple of "
+            f"{nnue.UNITS_STEP} up to {nnue.MOST_UNITS}, N from 1 to {network.MOST_UNITS}"
+        )
+    try:
         net.record(variant, np.zeros(net.count(variant)))
         if init and init.text != net.text:
             options.error(f"--network {net.text}: expected {init.text}, as --init has")
     except ValueError as error:
         options.error(f"--network: {error}")
     teacher = said.get("teacher", DEFAULTS["teacher"])
-    if evaluators.is_file(teacher):
-        said["teacher"] = teacher = str(Path(teacher).absolute())
     if reason := evaluators.misfit(teacher, variant):
         options.error(f"--teacher: {reason}")
-    if file := said.get("openings_file"):
-        said["openings_file"] = str(Path(file).absolute())
-        if not (folder / CONFIG).exists():
-            if Path(file).is_dir():
-                # Its positions are taken only once, when the training begins: with many games that takes seconds.
-                rounds_of(Path(file), variant)
-            else:
-                openings(file, variant)
-    if "also" in said:
-        said["also"] = [str(Path(folder).absolute()) for folder in said["also"]]
+    if (file := said.get("openings_file")) and not (folder / CONFIG).exists():
+        if Path(file).is_dir():
+            # Its positions are taken only once, when the training begins: with many games that takes seconds.
+            rounds_of(Path(file), variant)
+        else:
+            openings(file, variant)
     if said.get("elo0", DEFAULTS["elo0"]) >= said.get("elo1", DEFAULTS["elo1"]):
         options.error("--elo0: expected less than --elo1")
     if tables := said.get("tables"):
-        from hnefi.engine.solving.tables import find
+        from hnefi.engine.solving.tables import find, opened
 
         try:
-            find(tables)
-        except (ValueError, OSError) as error:
+            opened(find(tables)).load(variant)
+        except OSError as error:
+            options.error(f"--tables {error.filename or tables}: {error.strerror}: expected solved tables")
+        except (ValueError, MemoryError) as error:
             options.error(f"--tables: {error}")
 
 
 def _plots(options: argparse.ArgumentParser, folder: Path) -> int:
     """Draw the curves of a training again."""
     from . import plots
-    from .run import TrainError, read_config, read_log
+    from .config import TrainError, read_config, read_log
 
     try:
         config, log = read_config(folder), read_log(folder)
         if not log:
             options.error(f"--plots {folder}: expected at least one finished round")
-        made = plots.write(folder, Path(config["variant"]).stem, log)
+        made, left_out = plots.write(folder, Path(config["variant"]).stem, log)
     except TrainError as error:
         print(f"hnefi train: {error}", file=sys.stderr)
         return USAGE
     except OSError as error:
-        print(f"hnefi train: {folder}: {error.strerror or error}", file=sys.stderr)
+        print(f"hnefi train: {error.filename or folder}: {error.strerror or error}", file=sys.stderr)
         return STORAGE
-    print("\n".join(map(str, made)))
+    print("\n".join([*map(str, made), *left_out]))
     return 0

@@ -8,29 +8,33 @@ from typing import Any
 
 from ..common.statistics import wilson
 from ..common.svg_chart import MARGIN, Curve, Panel, Scale, Sheet, curve_of, steps
-from .run import EPOCHS, read_lines
+from .config import EPOCHS, TrainError, place_of, read_epochs
 
 LOSSES, STRENGTH = "losses.svg", "strength.svg"
 LEFT, WIDE, HEIGHT = 70, 560, 300
 SHARES = [(share, str(share)) for share in range(0, 101, 25)]
 
 
-def write(folder: Path, name: str, log: Sequence[Mapping[str, Any]]) -> list[Path]:
-    """Draw the finished rounds of a training into its folder; the files. OSError if they cannot be written."""
+def write(folder: Path, name: str, log: Sequence[Mapping[str, Any]]) -> tuple[list[Path], list[str]]:
+    """Draw the finished rounds of a training into its folder: the files, and a sentence for each round whose losses
+    cannot be read, which are left out. OSError if a file cannot be written."""
+    parts, left_out = [], []
+    for entry in log:
+        try:
+            parts.append(read_epochs(place_of(folder, entry["round"]) / EPOCHS))
+        except TrainError as error:
+            left_out.append(f"{error}; round {entry['round']} is left out of {LOSSES}")
+    drawn = [(LOSSES, losses(f"Losses of {name}", parts))] if parts else []
     made = []
-    for file, (sheet, height) in (
-        (LOSSES, losses(f"Losses of {name}", folder, len(log))),
-        (STRENGTH, strength(f"Tests of {name}", log)),
-    ):
+    for file, (sheet, height) in (*drawn, (STRENGTH, strength(f"Tests of {name}", log))):
         sheet.save(folder / file, height)
         made.append(folder / file)
-    return made
+    return made, left_out
 
 
-def losses(title: str, folder: Path, rounds: int) -> tuple[Sheet, float]:
-    """Mean logistic loss after each epoch, one round after the other."""
-    parts = [read_lines(folder / f"round-{number:03}" / EPOCHS) for number in range(1, rounds + 1)]
-    values = [line[key] for part in parts for line in part for key in ("learned", "held_out")]
+def losses(title: str, parts: Sequence[Sequence[tuple[float, float]]]) -> tuple[Sheet, float]:
+    """Mean logistic loss after each epoch (`read_epochs`), one round after the other."""
+    values = [value for part in parts for line in part for value in line]
     ticks = [(value, f"{value:g}") for value in steps(min(values), max(values))]
     sheet = Sheet(
         LEFT + WIDE + 2 * MARGIN,
@@ -48,9 +52,9 @@ def losses(title: str, folder: Path, rounds: int) -> tuple[Sheet, float]:
     below = panel.called_below("epoch", lowest)
     first = 1
     for part in parts:
-        for look, key in zip(looks, ("learned", "held_out"), strict=True):
+        for look, line in zip(looks, zip(*part, strict=True), strict=True):
             panel.line(
-                [(first + i, line[key]) for i, line in enumerate(part)], look.colour, look.width, look.dash
+                [(first + i, value) for i, value in enumerate(line)], look.colour, look.width, look.dash
             )
         first += len(part)
     panel.frame()

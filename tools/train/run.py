@@ -19,11 +19,9 @@ ended. A log line makes its round count.
 from __future__ import annotations
 
 import json
-import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,15 +32,36 @@ import numpy as np
 from hnefi.engine import durable
 from hnefi.engine.evaluators import NETWORKS, files
 from hnefi.engine.evaluators import network as networks
-from hnefi.engine.toml_text import read_toml
-from hnefi.engine.wording import shorten
 
 from ..common import interrupts
 from ..common.calibration import LOGIT, expected, loss, scale_of
 from ..common.live import Live, Pace
 from . import gate, inputs, shards
+from .config import (
+    BEST,
+    CHECKPOINT,
+    CONFIG,
+    DEFAULTS,
+    DIGESTS,
+    EPOCHS,
+    FORMAT,
+    GATE,
+    GROWS,
+    LOG,
+    NET,
+    OPENINGS,
+    TrainError,
+    config_text,
+    digests,
+    expect_games,
+    place_of,
+    read_config,
+    read_lines,
+    read_log,
+    rounds_of,
+)
 from .games import UNKNOWN, Series, play
-from .learner import RATE, Learner, NumpyLessons, logits, quantised, restored, whole_logits
+from .learner import Learner, NumpyLessons, logits, quantised, restored, whole_logits
 
 if TYPE_CHECKING:
     from hnefi.engine.games.tafl.variant import Variant
@@ -50,9 +69,6 @@ if TYPE_CHECKING:
     from .inputs import Examples
     from .learner import Lessons
 
-CONFIG, LOG, BEST, OPENINGS = "config.toml", "log.jsonl", "best.safetensors", "openings.txt"
-EPOCHS, CHECKPOINT, NET, GATE = "epochs.jsonl", "checkpoint.safetensors", "net.safetensors", "gate"
-FORMAT = 2
 SHARD_GAMES = 50
 FILE_CUT = 8
 """Plies that are taken from each recorded game, where those are the openings."""
@@ -60,39 +76,6 @@ FOLDER_PLY, FOLDER_LEFT = 10, 4
 """Where openings are taken from another training's games: the first ply, and the fewest plies to the end."""
 EVALUATED = 4000
 """Held-out positions that the first evaluator is asked about, too."""
-
-DEFAULTS: Mapping[str, Any] = {
-    "network": "nnue:64",
-    "init": "",
-    "openings_file": "",
-    "rounds": 3,
-    "games": 5000,
-    "nodes": [500, 1000, 2000],
-    "nodes_a": [],
-    "nodes_d": [],
-    "strays": 1,
-    "teacher": "default",
-    "tables": "",
-    "also": [],
-    "blend": 0.7,
-    "epochs": 30,
-    "rate": RATE,
-    "window": 3,
-    "gate_pairs": 400,
-    "gate_nodes": 2000,
-    "elo0": 0.0,
-    "elo1": 20.0,
-    "seed": 1,
-}
-"""What a training follows from, besides the variant."""
-NEWER = ("init", "openings_file", "rate", "nodes_a", "nodes_d")
-"""Options that trainings begun with hnefi 0.2.0 do not name."""
-GROWS = ("rounds",)
-"""Options that may be larger when a training is continued."""
-
-
-class TrainError(Exception):
-    """A training that cannot be begun or continued: one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,27 +87,6 @@ class Hands:
     torch: bool = False
 
 
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Only one process at a time trains in a folder, where the system has such locks; TrainError for a second one."""
-    try:
-        durable.make_folder(folder)
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise TrainError(f"{folder}: {error.strerror or error}: expected a folder to write to") from None
-    try:
-        with suppress(ImportError):
-            import fcntl
-
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise TrainError(f"{folder}: another process trains in it") from None
-        yield
-    finally:
-        os.close(descriptor)
-
-
 class Training:
     """A training in its folder; TrainError unless the folder is new, or that of the same training."""
 
@@ -134,28 +96,90 @@ class Training:
         self.folder, self.variant, self.word, self.live = folder, variant, word, live
         config = {"format": FORMAT, "variant": word, "rules_hash": variant.hash, **DEFAULTS, **values}
         self._also = [place for other in config["also"] for place in rounds_of(Path(other), variant)]
+        for place in self._also:
+            shards.check(place, variant.size)
         path = folder / CONFIG
         try:
             durable.make_folder(folder)
+            config |= digests(config)
             if path.exists():
                 stored = read_config(folder)
-                for name in GROWS:
-                    config[name] = max(config[name], stored.get(name, 0))
-                unlike = [
-                    f"{name} was {stored.get(name)!r}, is {config[name]!r}"
-                    for name in config
-                    if name not in GROWS and stored.get(name) != config[name]
-                ]
-                if unlike:
-                    raise TrainError(f"{folder}: the folder of another training: {'; '.join(unlike)}")
+                self._expect_same(stored, config)
+                if config["rounds"] < stored["rounds"]:
+                    live.report(
+                        [f"rounds: {stored['rounds']} as before, not {config['rounds']}: more can be added"]
+                    )
+                    config["rounds"] = stored["rounds"]
+            self.log = read_log(folder)
+            self._expect_games(config)
             self._openings = self._kept_openings(config["openings_file"])
+            self._mend_best()
             durable.put(path, config_text(config).encode())
         except OSError as error:
-            raise TrainError(f"{folder}: {error.strerror or error}: expected a folder to write to") from None
+            place = error.filename or folder
+            raise TrainError(
+                f"{place}: {error.strerror or error}: expected a file to read and to write"
+            ) from None
         self.values: Mapping[str, Any] = config
         self.network = networks.parse(config["network"])
         self.encoding = inputs.Encoding(self.network, variant)
-        self.log = read_log(folder)
+
+    def _expect_same(self, stored: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+        """TrainError unless a stored configuration is this one."""
+        unlike = [
+            f"{name} was {stored[name]!r}, is {config[name]!r}"
+            for name in config
+            if name not in (*GROWS, *DIGESTS.values()) and stored[name] != config[name]
+        ]
+        if unlike:
+            raise TrainError(
+                f"{self.folder}: the folder of another training: {'; '.join(unlike)}; expected the same options, or "
+                "another --out"
+            )
+        for name, key in DIGESTS.items():
+            # Trainings begun with hnefi 0.2.0 do not name them.
+            if stored[key] and stored[key] != config[key]:
+                raise TrainError(
+                    f"{config[name]}: SHA-256 {config[key][:12]}…: expected {stored[key][:12]}…, as --{name} was when "
+                    f"the training in {self.folder} began"
+                )
+
+    def _expect_games(self, config: Mapping[str, Any]) -> None:
+        """TrainError unless what is there of the games of the next round's lessons is whole."""
+        number = len(self.log) + 1
+        if number > config["rounds"]:
+            return
+        finished = range(max(1, number - config["window"] + 1), number)
+        expect_games(self.folder, finished, config["games"])
+        for other in (*finished, number):
+            shards.check(self.place(other), self.variant.size)
+
+    def _mend_best(self) -> None:
+        """Of the net that passed its test last there are two files; if one is missing or altered, the other one is
+        copied. TrainError if both are."""
+        number = self._best_round
+        if not number:
+            return
+        places = (self.place(number) / NET, self.folder / BEST)
+        whole = [place for place in places if self._is_net(place, number)]
+        if not whole:
+            raise TrainError(
+                f"{places[0]}: missing or altered: expected the net that passed the test of round {number}, as "
+                f"{LOG} says, here or in {BEST}"
+            )
+        data = whole[0].read_bytes()
+        for place in places:
+            if not place.exists() or place.read_bytes() != data:
+                durable.make_folder(place.parent)
+                durable.put(place, data)
+                self.live.report([f"{place}: missing or altered: written again from {whole[0]}"])
+
+    def _is_net(self, place: Path, number: int) -> bool:
+        """Whether a file is the net of a round."""
+        try:
+            return files.load(place, self.variant).document.get("generation") == number
+        except files.EvaluatorError:
+            return False
 
     def _kept_openings(self, file: str) -> tuple[str, ...]:
         """The positions of a file, or of another training, as they were when this one began, as FENs."""
@@ -175,10 +199,14 @@ class Training:
     @property
     def best(self) -> str:
         """The evaluator that plays the games of the next round: the net that passed its test last, else the teacher."""
-        for entry in reversed(self.log):
-            if entry["gate"]["verdict"] == gate.STRONGER:
-                return str((self.place(entry["round"]) / NET).absolute())
-        return str(self.values["teacher"])
+        number = self._best_round
+        return str((self.place(number) / NET).absolute() if number else self.values["teacher"])
+
+    @property
+    def _best_round(self) -> int:
+        """The round whose net passed its test last; 0 if none has."""
+        accepted = (entry["round"] for entry in self.log if entry["gate"]["verdict"] == gate.STRONGER)
+        return max(accepted, default=0)
 
     def go_on(self, hands: Hands, drawn: Callable[[], None]) -> None:
         """Play, teach and test what is left of all rounds; `drawn` is called after each."""
@@ -188,7 +216,7 @@ class Training:
 
     def place(self, number: int) -> Path:
         """The folder of a round."""
-        return self.folder / f"round-{number:03}"
+        return place_of(self.folder, number)
 
     def _round(self, number: int, hands: Hands) -> None:
         folder = self.place(number)
@@ -278,7 +306,8 @@ class Training:
         lessons, exam = examples.take(~held), examples.take(asked)
         if not len(lessons) or not len(exam):
             raise TrainError(
-                f"{folder}: {len(lessons)} positions to learn from, {len(exam)} held out: expected more games"
+                f"{folder}: {len(lessons)} positions to learn from, {len(exam)} held out: expected some of both; begin "
+                "another training with more --games, in another --out"
             )
         learner = self._learn(number, folder, lessons, exam, hands)
         arrays = quantised(learner.weights, self.encoding)
@@ -428,19 +457,6 @@ def initial(name: str, variant: Variant) -> files.Evaluator:
     return files.load(NETWORKS.get(name, name), variant, any_rules=True)
 
 
-def rounds_of(folder: Path, variant: Variant) -> list[Path]:
-    """The rounds of a training whose games begin on the board of a variant; TrainError if there are none."""
-    stored = read_config(folder)
-    if stored["rules_hash"] != variant.hash and not _same_board(stored, variant):
-        raise TrainError(
-            f"{folder}: games of {stored['variant']}: expected a training that begins on the board of {variant.name}"
-        )
-    found = [place for place in sorted(folder.glob("round-*")) if shards.listed(place)]
-    if not found:
-        raise TrainError(f"{folder}: no games: expected the folder of a training with some")
-    return found
-
-
 def openings(source: str, variant: Variant) -> list[str]:
     """The positions of an openings file, as the arena reads it, or of the games of a training, as FENs; TrainError for
     what cannot be played."""
@@ -506,72 +522,3 @@ def position_of(row: Any, variant: Variant) -> Any:
             empty = 0
         ranks.append(text + (str(empty) if empty else ""))
     return from_fen(variant, f"{'/'.join(ranks)} {'ad'[int(row['side'])]} 0 1")
-
-
-# Files
-
-
-def config_text(config: Mapping[str, Any]) -> str:
-    """A configuration as TOML."""
-    return "".join(f"{key} = {json.dumps(value)}\n" for key, value in config.items())
-
-
-def _same_board(config: Mapping[str, Any], variant: Variant) -> bool:
-    """Whether the games of a training for other rules begin like those of `variant` and end on the same squares."""
-    from hnefi.engine.games import find
-    from hnefi.engine.games.base_variant import VariantError
-
-    try:
-        other: Any = find(config["variant"])
-    except VariantError:
-        return False
-    boards = [(one.start, one.rules.throne, one.rules.corners) for one in (other, variant)]
-    return other.hash == config["rules_hash"] and boards[0] == boards[1]
-
-
-def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration in a folder; TrainError if there is none that can be read."""
-    path = folder / CONFIG
-    try:
-        config = read_toml(path.read_text("utf-8"))
-    except OSError as error:
-        raise TrainError(f"{path}: {error.strerror}: expected the folder of a training") from None
-    except ValueError as error:
-        raise TrainError(f"{path}: {error}: expected the configuration of a training") from None
-    for name in NEWER:
-        config.setdefault(name, DEFAULTS[name])
-    kinds = {"format": int, "variant": str, "rules_hash": str}
-    kinds |= {name: type(value) for name, value in DEFAULTS.items()}
-    if "algorithm" in config:
-        raise TrainError(
-            f"{path}: algorithm: {shorten(config['algorithm'])}: expected the folder of a training; "
-            "`hnefi evolve resume` continues this one"
-        )
-    if config.get("format") != FORMAT:
-        raise TrainError(f"{path}: format {config.get('format')!r}: expected {FORMAT}")
-    for name, kind in kinds.items():
-        if name not in config:
-            raise TrainError(f"{path}: {name}: missing: expected the configuration of a training")
-        if type(config[name]) is not kind:
-            raise TrainError(f"{path}: {name} = {shorten(config[name])}: expected {kind.__name__}")
-    return config
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log, one JSON object each; a last one that a crash has torn is cut off."""
-    try:
-        found = [json.loads(line) for line in durable.whole_lines(path)]
-    except ValueError as error:
-        raise TrainError(f"{path}: {error}: expected a JSON object in each line") from None
-    if not all(isinstance(line, dict) for line in found):
-        raise TrainError(f"{path}: expected a JSON object in each line")
-    return found
-
-
-def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The finished rounds, from 1 on; TrainError if they are not."""
-    path = folder / LOG
-    found = read_lines(path)
-    if [line.get("round") for line in found] != list(range(1, len(found) + 1)):
-        raise TrainError(f"{path}: expected the rounds from 1 on, one in each line")
-    return found

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from hnefi.engine import durable
 from .games import UNKNOWN, row_type
 
 LIST = "shards.jsonl"
+COUNTS = ("games", "positions", "attackers", "draws", "defenders")
 
 
 class ShardError(Exception):
@@ -44,7 +46,7 @@ def listed(folder: Path) -> dict[str, dict[str, Any]]:
                 isinstance(name, str)
                 and name == Path(name).name
                 and isinstance(digest, str)
-                and entry["games"]
+                and all(type(entry[key]) is int and entry[key] >= 0 for key in COUNTS)
             ):
                 raise ValueError
         except (ValueError, TypeError, KeyError):
@@ -75,18 +77,30 @@ def keep(folder: Path, first: int, games: int, data: bytes) -> dict[str, Any]:
 
 def read(folder: Path, size: int) -> Any:
     """All positions of a round; ShardError where one of its files is missing or altered."""
+    return np.concatenate([np.zeros(0, row_type(size)), *_parts(folder, size)])
+
+
+def check(folder: Path, size: int) -> None:
+    """ShardError as `read`."""
+    for _ in _parts(folder, size):
+        pass
+
+
+def _parts(folder: Path, size: int) -> Iterator[Any]:
     kind = row_type(size)
-    parts = [np.zeros(0, kind)]
     for name, entry in sorted(listed(folder).items()):
         path = folder / name
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise ShardError(f"{path}: {error.strerror}: expected the positions that {LIST} lists") from None
+            raise ShardError(
+                f"{path}: {error.strerror}: expected the positions that {LIST} lists; put the file back"
+            ) from None
         if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-            raise ShardError(f"{path}: altered: expected SHA-256 {entry['sha256']}")
+            raise ShardError(
+                f"{path}: altered: expected SHA-256 {entry['sha256']}; put back the file as it was"
+            )
         rows = np.load(io.BytesIO(data), allow_pickle=False)
         if rows.dtype != kind:
             raise ShardError(f"{path}: expected positions on {size} x {size} squares, of this version")
-        parts.append(rows)
-    return np.concatenate(parts)
+        yield rows
