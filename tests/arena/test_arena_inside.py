@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hnefi.engine.catalogue import FOLDER
 from hnefi.tools.arena import command, run, schedule
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.report import Stored
@@ -153,3 +154,13 @@ def test_more_pairs_of_neighbours_only_append() -> None:
 def test_more_pairs_of_others_than_of_neighbours_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"run.others 5: expected at most the 4 pairs of neighbours"):
         resolve({"run": {"format": "ladder", "pairs": 4, "others": 5}, "engine": ENGINES}, {})
+
+
+def test_games_inside_may_be_by_own_rules(tmp_path: Path) -> None:
+    text = Path(FOLDER, "brandubh.toml").read_text().replace('name = "brandubh"', 'name = "mine"')
+    (tmp_path / "mine.toml").write_text(text)
+    file = str(tmp_path / "mine.toml")
+    assert played(tmp_path, "own", variants=[file], inside=True)
+    table = {"variants": [file], "inside": False}
+    with pytest.raises(ConfigError, match="expected a variant"):
+        resolve({"run": table, "engine": ENGINES}, {})

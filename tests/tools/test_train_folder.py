@@ -201,6 +201,14 @@ def test_an_error_of_the_disk_names_the_file(training: Path, capsys: pytest.Capt
     assert f"hnefi train: {training / plots.LOSSES}: " in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_too_few_games_are_said_to_need_another_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main([*LINE, "--games=1", "--out", str(tmp_path / "t")]) == 2
+    assert "begin another training with more --games, in another --out" in capsys.readouterr().err
+
+
 # The test against the best
 
 
