@@ -156,6 +156,7 @@ def test_more_pairs_of_others_than_of_neighbours_are_refused() -> None:
         resolve({"run": {"format": "ladder", "pairs": 4, "others": 5}, "engine": ENGINES}, {})
 
 
+@pytest.mark.process
 def test_games_inside_may_be_by_own_rules(tmp_path: Path) -> None:
     text = Path(FOLDER, "brandubh.toml").read_text().replace('name = "brandubh"', 'name = "mine"')
     (tmp_path / "mine.toml").write_text(text)
