@@ -64,7 +64,9 @@ def _parser() -> Any:
         "same command, or --resume, continues after any interruption, kill -9 included.",
         EXAMPLES,
     )
-    options.add_argument("variant", metavar="VARIANT", nargs="?", help="a tafl variant")
+    options.add_argument(
+        "variant", metavar="VARIANT", nargs="?", help="a tafl variant, or a file of rules (TOML)"
+    )
     options.takes_variant()
     arguments.add_out(options, "FOLDER", "where the training is kept (default: train-VARIANT)")
     options.add_argument(
