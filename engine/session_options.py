@@ -142,8 +142,7 @@ class SessionOptions:
 
     def misfit(self, played: AnyVariant) -> str | None:
         """Why the chosen evaluator cannot be used for these rules, so that `default` is; None if it can."""
-        reason = evaluators.misfit(self.settings.evaluator, played)
-        return reason and f"{reason}; default is used instead"
+        return evaluators.misfit(self.settings.evaluator, played)
 
     def effective(self, played: AnyVariant) -> Settings:
         """The settings, with an evaluator that fits the rules: a wrong choice must not lose a game."""
@@ -165,15 +164,10 @@ class SessionOptions:
 
     def _evaluator(self, name: str, played: AnyVariant) -> str:
         """The evaluator called `name`, in the file `name`, or of the player called so; files are read now."""
-        if name not in evaluators.NAMES and not evaluators.is_file(name):
-            try:
-                name = self._load_player(name).evaluator
-            except ValueError:
-                raise SessionError(
-                    f"setoption Evaluator {name}",
-                    f"expected {', '.join(evaluators.NAMES)}, a file whose name ends in {evaluators.SUFFIX}, or the "
-                    "name of a player, to use its evaluator",
-                ) from None
+        try:
+            name = evaluator_called(name, self._load_player)
+        except ValueError as error:
+            raise SessionError(f"setoption Evaluator {name}", str(error)) from None
         self._read_evaluator("setoption Evaluator", name, played)
         return name
 
@@ -209,6 +203,20 @@ class SessionOptions:
         elif "UCI_LimitStrength" in values:
             fields["skill"] = self.values["SkillLevel"]
         self.settings = replace(self.settings, **fields)
+
+
+def evaluator_called(name: str, load_player: Callable[[str], PlayerLike]) -> str:
+    """What the option Evaluator means by `name`: an evaluator's name, a file, or the evaluator of a player; ValueError
+    saying what was expected."""
+    if name in evaluators.NAMES or evaluators.is_file(name):
+        return name
+    try:
+        return load_player(name).evaluator
+    except ValueError:
+        raise ValueError(
+            f"expected {', '.join(evaluators.NAMES)}, a file whose name ends in {evaluators.SUFFIX}, or the name of a "
+            "player, to use its evaluator"
+        ) from None
 
 
 def _tables(path: str) -> Tables | None:

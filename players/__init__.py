@@ -22,7 +22,7 @@ Reading one is cheap: a file of weights is opened when somebody searches with it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,42 @@ def load(name: str) -> Player:
             f"no player {name[:80]!r}{hint}: expected a name that hnefi players lists, or a .toml file"
         )
     return read(FOLDER / f"{name}{SUFFIX}")
+
+
+def evaluators_set(player: Player, given: Iterable[tuple[str, str]]) -> list[str]:
+    """The evaluators that a player and then options of the engine set, by name or file; the last one is searched with.
+
+    PlayerError if an option names none.
+    """
+    from hnefi.engine.session_options import evaluator_called
+
+    found = [player.evaluator]
+    for name, value in given:
+        option = options.find(name)
+        try:
+            if option is not None and option.name == "Evaluator":
+                found.append(evaluator_called(value, load))
+            elif option is not None and option.name == "Player":
+                found.append(load(value).evaluator)
+        except ValueError as error:
+            raise PlayerError(f"option {name} {value!r:.80}: {error}") from None
+    return found
+
+
+def unfit(player: Player, given: Iterable[tuple[str, str]], variant: AnyVariant) -> str | None:
+    """Why a player to whom options of the engine are given cannot play a variant; None if it can.
+
+    All evaluators are looked at: the player's own is set first, and the engine complains of it.
+    """
+    from hnefi.engine import evaluators
+
+    if reason := player.misfit(variant):
+        return reason
+    try:
+        names = evaluators_set(player, given)
+    except PlayerError as error:
+        return str(error)
+    return next((reason for name in names if (reason := evaluators.misfit(name, variant))), None)
 
 
 def read(file: Path) -> Player:

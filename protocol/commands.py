@@ -32,6 +32,8 @@ BENCH_LIMIT = 100
 GENFENS_PLIES = (4, 8)
 SEARCH_FAILED = "search failed"
 """What an error line says it read that stands before a `bestmove (none)` that is not the end of a game."""
+INSTEAD = "; a search would use default instead"
+"""Not that it does: a client may refuse to go on."""
 LICENSE_LINES = (
     f"{about.NAME} {about.VERSION}, by {about.AUTHORS}, is free software under the {about.LICENSE} licence:",
     "use, copy, change and pass it on as you like, as long as the copyright notice stays; there is no warranty.",
@@ -203,7 +205,7 @@ class Commands:
                     )
             if name in ("Evaluator", "Player") and (misfit := self.session.misfit):
                 # The variant may be chosen yet: what is wrong by then is an error.
-                self._say(f"info string note {say.shown(misfit, 500)}")
+                self._say(f"info string note {say.shown(misfit + INSTEAD, 500)}")
 
     def _set_log(self, path: str) -> None:
         try:
@@ -244,10 +246,10 @@ class Commands:
         self._say(say.variant_line(variant))
         self._tell_misfit("rules")
 
-    def _tell_misfit(self, read: str) -> None:
+    def _tell_misfit(self, read: str, instead: str = INSTEAD) -> None:
         """An error line where the chosen evaluator is not for the rules being played."""
         if misfit := self.session.misfit:
-            self._error(read, misfit)
+            self._error(read, misfit + instead)
 
     def _rules(self) -> Iterable[tuple[str, str]]:
         variant = self.session.variant
@@ -338,7 +340,7 @@ class Commands:
             self._say("info string note nothing in this line limits the search: stop ends it")
         if self.debug:
             self._say(f"info string limits: {say.go_line(limits, [move_name(m) for m in searchmoves])}")
-        self._tell_misfit("go")
+        self._tell_misfit("go", "; this search uses default instead")
         self.session.go(limits)
 
     def stop(self, _: list[str]) -> None:
@@ -354,7 +356,7 @@ class Commands:
     def evaluate(self, _: list[str]) -> None:
         """`eval`: the terms of the evaluation, in centipawns for the attackers, and the total."""
         if misfit := self.session.misfit:
-            raise SessionError("eval", misfit.rpartition("; ")[0])
+            raise SessionError("eval", f"{misfit}{INSTEAD}, eval is refused")
         terms = self.session.evaluate()
         for remark in self.session.remarks():
             self._say(f"info string {remark}")
