@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from hnefi.engine.catalogue import FOLDER
+from hnefi.engine.evaluators import NETWORKS
 from hnefi.tools.arena import command, run, schedule
 from hnefi.tools.arena.options import ConfigError
 from hnefi.tools.arena.report import Stored
@@ -108,10 +110,37 @@ def test_what_cannot_be_played_inside(
 
 
 def test_options_are_judged_before_the_first_game() -> None:
-    engines = [ENGINES[0], {"player": "simple", "depth": 1, "options": {"Evaluator": "nobody's"}}]
+    engines = [ENGINES[0], {"player": "simple", "depth": 1, "options": {"TablePath": "nothing"}}]
     config = resolve({"run": {"inside": True}, "engine": engines}, {})
-    with pytest.raises(ConfigError, match="simple: setoption Evaluator nobody's: expected"):
+    with pytest.raises(ConfigError, match="simple: setoption TablePath: nothing: "):
         run.prepare(config)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"Evaluator": "net-brandubh-2"}, "net-brandubh-2: made for brandubh"),
+        ({"evaluator": "net.safetensors"}, "net.safetensors: No such file or directory"),
+        ({"Evaluator": "net-magpie-1", "evaluator": "default"}, "net-magpie-1: made for magpie"),
+        ({"Player": "net-brandubh-2"}, "net-brandubh-2: made for brandubh"),
+        ({"Evaluator": "nobody's"}, 'option Evaluator "nobody\'s": expected default'),
+    ],
+)
+def test_an_evaluator_of_other_rules_is_refused(inside: bool, options: dict[str, str], said: str) -> None:
+    engines = [ENGINES[0], {"player": "default", "name": "other", "options": options}]
+    one = {"inside": inside, "variants": ["brandubh", "tablut-linnaeus"]}
+    with pytest.raises(
+        ConfigError, match=r"run.variants '(brandubh|tablut-linnaeus)': engine 'other'"
+    ) as refused:
+        resolve({"run": one, "engine": engines}, {})
+    assert said in str(refused.value)
+
+
+def test_a_file_is_looked_for_where_the_engine_runs(tmp_path: Path) -> None:
+    shutil.copy(NETWORKS["net-brandubh-2"], tmp_path / "net.safetensors")
+    other = {"player": "default", "options": {"Evaluator": "net.safetensors"}, "cwd": str(tmp_path)}
+    resolve({"run": {"variants": ["brandubh"]}, "engine": [ENGINES[0], other]}, {})
 
 
 # The format "ladder"

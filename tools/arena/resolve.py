@@ -287,13 +287,17 @@ def _demand_fit(
 ) -> None:
     """ConfigError if an engine cannot play the variant: its file, or its evaluator, is for something else."""
     from hnefi import players
-    from hnefi.engine.evaluators import misfit
 
     for engine, by in zip(engines, registered, strict=True):
         reason = by.misfit((variant.name, *variant.aliases)) if by else None
         if "player" in engine:
-            player = players.load(engine["player"])
-            reason = player.misfit(variant) or misfit(player.evaluator, variant)
+            # Its process runs in `cwd`, and finds files from there.
+            at = engine.get("cwd") or ""
+            given = [
+                (name, str(Path(at, value)) if value.endswith(".safetensors") else value)
+                for name, value in engine["options"].items()
+            ]
+            reason = players.unfit(players.load(engine["player"]), given, variant)
         if reason:
             raise ConfigError(
                 f"run.variants {shorten(variant.name)}: engine {shorten(engine['name'])}: {reason}"
