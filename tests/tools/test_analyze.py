@@ -413,6 +413,10 @@ def test_an_interrupted_analysis_goes_on_where_it_stopped(tmp_path: Path, analyz
         (("late.tafl",), "late.tafl:3: game 1 ply 2 e1e2: was played after the end: d king_escaped"),
         (("torn.tafl",), "torn.tafl:1: the game that begins here has no end"),
         (("empty.tafl", "--all"), "empty.tafl: no game in it"),
+        (("startpos", "--evaluator", "net-brandubh-2"), "net-brandubh-2: made for brandubh"),
+        (("startpos", "--json", "--option", "evaluator=net-brandubh-2"), "expected an evaluator for copenhagen"),
+        (("game.tafl", "--evaluator", "net-copenhagen-4"), "expected an evaluator for brandubh"),
+        (("startpos", "--evaluator", "no.safetensors"), "no.safetensors: No such file or directory: expected"),
     ],
 )  # fmt: skip
 def test_bad_input_is_repeated(words: tuple[str, ...], complaint: str, analyze: Analyze) -> None:

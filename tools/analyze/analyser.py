@@ -16,6 +16,7 @@ from hnefi.engine.records.rule_sets import carried
 from hnefi.engine.search.types import Limits
 from hnefi.engine.squares import move_name
 from hnefi.engine.wording import shorten
+from hnefi.players import load, unfit
 from hnefi.protocol.client import (
     Answer,
     Engine,
@@ -184,8 +185,8 @@ class Analyser:
 
     async def _ready(self, variant: AnyVariant) -> Engine:
         """The running engine, with its rules set."""
+        source = self.source
         if self._engine is None:
-            source = self.source
             command = own_command() if source.command is None else list(source.command)
             proto = "uti" if source.own else source.proto
             self._engine = await Engine.start(
@@ -195,6 +196,8 @@ class Analyser:
             self.name = self._engine.name
         try:
             if self._told[0] != variant.hash:
+                if source.own and (reason := unfit(load("default"), source.options, variant)):
+                    raise Refused(reason)
                 fresh = not self._told[0]
                 await self._choose(self._engine, variant)
                 # Behind the variant: an evaluator may be for this one only.
