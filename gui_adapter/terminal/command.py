@@ -212,7 +212,7 @@ def _controller(
     from hnefi.engine.records.rule_sets import finder
     from hnefi.protocol.hosts import journal, trace
 
-    from . import clock
+    from . import clock, opponents
     from .commands.play import SIDES
     from .controller import Controller
     from .saving import Files
@@ -248,6 +248,9 @@ def _controller(
     # The book is for variety; a seed asks for the opposite.
     session.players.book = arguments.seed is None and not scripted
     session.players.rival = rivals[-1]
+    for spec in rivals:
+        if said := opponents.unmeasured(spec, variant):
+            session.say(said)
     for letter, spec in zip("ad", (rivals[0], rivals[-1]), strict=True):
         session.assign("a" if letter == "a" else "d", None if letter in SIDES[side] else spec)
     if session.players.follows:
@@ -309,6 +312,11 @@ def _rivals(
         specs.append(replace(spec, options={**spec.options, **options}, movetime=arguments.movetime))
     if any(spec.own for spec in specs):
         engine_flags.check_options(parser, arguments)
+    # A game that is taken up may be of another variant: `load` and `continue` look for themselves.
+    if not (arguments.load or arguments.go_on or arguments.watch):
+        for spec in specs:
+            if reason := opponents.unfit(spec, variant):
+                parser.error(f"{spec.spelled}: {reason}")
     return specs
 
 

@@ -20,11 +20,12 @@ from hnefi.engine.compile.progress import Progress
 from hnefi.engine.games.base_variant import AnyVariant
 from hnefi.engine.games.tafl.fen import in_adk
 from hnefi.engine.search.clock import movetime
-from hnefi.engine.search.skill import weakness
-from hnefi.engine.search.types import Limits
+from hnefi.engine.search.skill import evaluator, weakness
+from hnefi.engine.search.types import Limits, Settings
 from hnefi.engine.wording import shorten
-from hnefi.players import PlayerError
+from hnefi.players import PlayerError, evaluators_set
 from hnefi.players import load as load_player
+from hnefi.players import unfit as player_unfit
 from hnefi.protocol.client import Answer, Engine, EngineError, Search, own_command
 from hnefi.protocol.hosts import registry
 
@@ -127,6 +128,45 @@ class Spec:
             given = load_player(self.player).limits
             return given if given.bounded else LEVELS[HIGHEST].limits
         return Limits(movetime=MOVETIME_MS)
+
+
+def evaluator_of(spec: Spec) -> str:
+    """The evaluator that one of our engines is told to use, by name or file; PlayerError if an option names none."""
+    return evaluators_set(load_player(spec.player), spec.options.items())[-1]
+
+
+def own_way(spec: Spec, variant: AnyVariant) -> str:
+    """The evaluator by which one of our engines chooses its moves, by name or file: levels may have one of theirs."""
+    given = {name.lower(): value.lower() for name, value in spec.options.items()}
+    return evaluator(
+        Settings(
+            algorithm=given.get("algorithm", load_player(spec.player).algorithm),
+            evaluator=evaluator_of(spec),
+            skill=HIGHEST if spec.level is None else spec.level,
+        ),
+        variant,
+    )
+
+
+def unmeasured(spec: Spec, variant: AnyVariant) -> str | None:
+    """What is said of a level whose evaluator was chosen; None if it was not."""
+    usual = None if spec.level is None else own_way(replace(spec, options={}), variant)
+    if usual is None or spec.level == HIGHEST or (own := own_way(spec, variant)) == usual:
+        return None
+    return (
+        f"{spec.name} evaluates by {own} instead of {usual}, with which the strength of levels was measured."
+    )
+
+
+def unfit(spec: Spec, variant: AnyVariant) -> str | None:
+    """Why one of our engines cannot play a variant, its evaluator included; None if it can, or is not ours."""
+    if not spec.own:
+        return None
+    player = load_player(spec.player)
+    # The evaluators of shipped players fit what they play: looking takes a second, and the first board would wait.
+    if spec.options or spec.player.endswith(".toml"):
+        return player_unfit(player, spec.options.items(), variant)
+    return player.misfit(variant)
 
 
 def at_level(text: str) -> Spec:

@@ -89,11 +89,15 @@ class RulesProcess:
                 return line.removeprefix(f"info string error play {move}: ")
         return ""
 
-    async def evaluation(self, position: PositionSpec) -> Evaluation:
-        """What the engine's own evaluation says about a position."""
-        (answer,) = await self._about(position, "eval")
+    async def evaluation(self, position: PositionSpec, evaluator: str) -> Evaluation:
+        """What an evaluator, a name or a file, says about a position; ValueError if it cannot be used there."""
+        # Back to the usual one at once: with another, the next variant may be refused.
+        option = "setoption name Evaluator value"
+        chosen, answer, _ = await self._about(position, f"{option} {evaluator}", "eval", f"{option} default")
         by, terms, pieces = "", [], []
-        for line in answer:
+        for line in (*chosen, *answer):
+            if line.startswith("info string error "):
+                raise ValueError(line.removeprefix("info string error ").removeprefix("eval: "))
             match line.split():
                 case ["info", "string", "eval", term, "a", value, *_]:
                     terms.append((term, int(value)))

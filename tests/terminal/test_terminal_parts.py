@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import replace
 from datetime import datetime, tzinfo
 from pathlib import Path
 
@@ -148,6 +149,31 @@ def test_opponents_whose_evaluator_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "mine.safetensors").write_bytes(b"x" * 300)
     with pytest.raises(ValueError, match="a header of"):
         opponents.by_name(str(player), variant)
+
+
+def test_what_an_engine_of_ours_evaluates_by(tmp_path: Path) -> None:
+    """A level has an evaluator of its own unless another one is asked for, which is said."""
+    player = tmp_path / "mine.toml"
+    player.write_text('evaluator = "net-brandubh-2"\n')
+    mine, level = opponents.Spec(str(player)), opponents.at_level("3")
+    chosen = replace(level, options={"evaluator": "net-brandubh-2"})
+    brandubh, fetlar = find("brandubh"), find("fetlar")
+    assert [opponents.unfit(spec, brandubh) for spec in (mine, level, chosen)] == [None] * 3
+    for spec in (mine, chosen):
+        assert "made for brandubh" in str(opponents.unfit(spec, fetlar))
+    assert opponents.unfit(level, fetlar) is None
+    assert opponents.unfit(replace(chosen, command=("theirs",)), fetlar) is None
+    assert [opponents.own_way(spec, brandubh) for spec in (level, chosen, opponents.at_level("10"))] == [
+        "default-2026.1",
+        "net-brandubh-2",
+        "default",
+    ]
+    assert opponents.unmeasured(chosen, brandubh) == (
+        "hnefi level 3 evaluates by net-brandubh-2 instead of default-2026.1, with which the strength of levels was "
+        "measured."
+    )
+    for spec in (mine, level, replace(chosen, level=10)):
+        assert opponents.unmeasured(spec, brandubh) is None
 
 
 def test_opponents_by_name() -> None:

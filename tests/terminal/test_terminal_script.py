@@ -147,6 +147,15 @@ def test_an_opponent_that_plays_one_game_chooses_it(
         (["--continue"], "no unfinished game"),
         (["--watch", "/no/such/run"], "no such folder: expected the folder of a run"),
         (["--option", "Hash"], "expected NAME=VALUE"),
+        (
+            ["--variant", "brandubh", "--option", "Evaluator=no.safetensors"],
+            "level 5: no.safetensors: No such file",
+        ),
+        (
+            ["--variant", "hex:5", "--option", "Evaluator=net-brandubh-2"],
+            "level 5: net-brandubh-2: made for brandubh",
+        ),
+        (["--option", "Evaluator=nobody"], "level 5: option Evaluator 'nobody': expected default"),
         (["--movetime", "0"], "expected milliseconds"),
         (["--seed", "-1"], "expected a whole number"),
         (["--tui"], "expected a terminal"),

@@ -6,11 +6,14 @@ import asyncio
 import json
 import random
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from terminal_parts import GAME, House, Person, moves_of, parrot
 
+from hnefi.engine.evaluators import NETWORKS
 from hnefi.engine.games.tafl.variant import load as load_variant
 from hnefi.gui_adapter.terminal import questions
 from hnefi.gui_adapter.terminal import settings as preferences
@@ -121,6 +124,32 @@ def test_hint_evaluation_and_analysis(house: House) -> None:
     house.talk(story)
 
 
+def test_an_engine_is_not_taken_to_rules_that_its_evaluator_is_not_for(house: House, tmp_path: Path) -> None:
+    """Neither by a word nor with a file; what it evaluates by is shown."""
+    file, player = tmp_path / "net.safetensors", tmp_path / "mine.toml"
+    shutil.copy(NETWORKS["net-brandubh-2"], file)
+    player.write_text('evaluator = "net.safetensors"\n')
+    (tmp_path / "old.tafl").write_text('[Variant "tablut-linnaeus"]\n\n*\n')
+
+    async def story(person: Person) -> None:
+        said = (await person.types("eval")).lines
+        assert said[0] == f"Seen by the attackers, before any search ({file}):"
+        assert "chooses its moves" not in said[-1]
+        for line in ("variant tablut-linnaeus", "new tablut-linnaeus", f"load {tmp_path}/old.tafl"):
+            failed = await person.fails(line)
+            assert "tablut-linnaeus: " in failed
+            assert f"{file}: made for brandubh" in failed
+            assert failed.endswith(": `level 5` plays instead")
+        assert person.view.variant == "brandubh"
+        await person.types("side both", "variant tablut-linnaeus")
+        for line in ("side a", "go", "eval", f"player {player}"):
+            assert f"{file}: made for brandubh" in await person.fails(line)
+        await person.types("level 5", "side a")
+        assert (await person.types("eval")).lines[-1] == "hnefi level 5 chooses its moves by default-2026.1."
+
+    house.talk(story, engine=replace(at_level("3"), options={"Evaluator": str(file)}))
+
+
 def test_an_evaluation_says_whose_it_is(house: House) -> None:
     """By hand it has many terms; a network has one, and the men that matter most to it."""
 
@@ -128,9 +157,10 @@ def test_an_evaluation_says_whose_it_is(house: House) -> None:
         await person.types("new ard-ri")
         first, *terms = (await person.types("eval")).lines
         assert first == "Seen by the attackers, before any search (default-2026.3):"
-        assert [line.split()[0] for line in terms][:: len(terms) - 1] == ["material", "total"]
+        assert [terms[0].split()[0], terms[-2].split()[0]] == ["material", "total"]
+        assert terms[-1] == "hnefi level 5 chooses its moves by default-2026.1."
         await person.types("new copenhagen")
-        first, network, total, without, *men = (await person.types("eval")).lines
+        first, network, total, without, *men, _ = (await person.types("eval")).lines
         assert first == "Seen by the attackers, before any search (net-copenhagen-4):"
         assert network.split()[1] == total.split()[1]
         assert without == "What the position would lose without these:"

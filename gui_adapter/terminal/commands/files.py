@@ -18,6 +18,7 @@ from ..game import typed_move
 from ..opponents import Spec
 from ..values import Reply
 from . import WordError
+from .play import check_players
 
 if TYPE_CHECKING:
     from ..controller import Controller
@@ -77,6 +78,8 @@ async def open_file(c: Controller, path: Path, number: int | None = None) -> Rep
 async def take_up(c: Controller, loaded: saving.Loaded, said: str) -> Reply:
     """Take up a recorded game, with its players if the record says so."""
     session = c.session
+    kept = tuple(side for tag, side in saving.PLAYER_TAGS if loaded.record.tag(tag) is None)
+    check_players(c, loaded.variant, loaded.variant.name, kept)
     doubt = await session.take_up(loaded.record, loaded.variant)
     plies = session.game.at.ply
     lines = [f"{said} ({loaded.variant.name}, {counted(plies, 'ply', 'plies')})", *doubt]

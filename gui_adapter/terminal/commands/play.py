@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hnefi.engine.catalogue import GAMES
-from hnefi.engine.games.base_variant import VariantError
+from hnefi.engine.games.base_variant import AnyVariant, VariantError
 from hnefi.engine.sides import Reason
 from hnefi.engine.wording import shorten
 
@@ -60,7 +60,7 @@ async def new(c: Controller, rest: str) -> Reply:
             found = c.find(rest)
         except VariantError as error:
             raise WordError(str(error)) from None
-    _check_players(c, found.name, rest)
+    check_players(c, found, rest or found.name)
     await c.session.begin(found)
     c.session.warm_up()
     return Reply((f"A new game of {found.name}.",), show=True)
@@ -75,15 +75,23 @@ async def variant(c: Controller, rest: str) -> Reply:
     return await new(c, rest)
 
 
-def _check_players(c: Controller, name: str, rest: str) -> None:
-    """WordError if one of the players cannot play the variant."""
-    for player in c.session.players.values():
-        opponent = player.opponent
-        if opponent is not None and opponent.spec.own and opponent.spec.level is None:
-            try:
-                opponents.by_name(opponent.spec.player, c.find(name))
-            except (ValueError, VariantError) as error:
-                raise WordError(f"{rest or name}: {error}: `level 5` plays instead") from None
+def check_players(
+    c: Controller, variant: AnyVariant, wanted: str, sides: tuple[SideLetter, ...] = ("a", "d")
+) -> None:
+    """WordError, about what was `wanted`, if an engine that plays one of these sides cannot play the variant."""
+    for letter in sides:
+        opponent = c.session.players[letter].opponent
+        if opponent is not None:
+            _check_engine(opponent.spec, variant, wanted)
+
+
+def _check_engine(spec: Spec, variant: AnyVariant, wanted: str) -> None:
+    try:
+        reason = opponents.unfit(spec, variant)
+    except ValueError as error:
+        reason = str(error)
+    if reason:
+        raise WordError(f"{wanted}: {reason}: `level 5` plays instead")
 
 
 async def side(c: Controller, rest: str) -> Reply:
@@ -94,6 +102,8 @@ async def side(c: Controller, rest: str) -> Reply:
     if word not in SIDES:
         names = " or ".join(f"{letter} ({name})" for name, letter in called.items())
         raise WordError(f"side {shorten(rest)}: expected {names}, both or none")
+    if len(SIDES[word]) < 2:
+        _check_engine(session.players.rival, session.variant, f"side {rest}")
     for letter in ("a", "d"):
         wanted = letter not in SIDES[word]
         if wanted and session.players[letter].opponent is None:
@@ -133,6 +143,7 @@ async def _assign_engine(c: Controller, rest: str, read: Callable[[str], Spec]) 
         spec = read(text)
     except ValueError as error:
         raise WordError(str(error)) from None
+    _check_engine(spec, c.session.variant, spec.spelled)
     c.session.players.rival = spec
     sides = _engine_sides(c, given)
     for letter in sides:
@@ -205,6 +216,8 @@ async def go(c: Controller, _rest: str) -> Reply:
         raise WordError(
             f"go: {session.questions.asked.opponent.name} is already thinking: `stop` makes it move at once"
         )
+    if session.players[session.side].opponent is None:
+        _check_engine(session.players.rival, session.variant, "go")
     session.looking, session.replaying, session.paused = False, None, False
     await session.ask_for_move()
     return Reply()

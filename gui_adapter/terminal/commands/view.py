@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hnefi.engine import evaluators
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.options import SHIPPED_TABLES
 from hnefi.engine.wording import shorten
@@ -13,15 +14,17 @@ from hnefi.protocol.hosts.assessment.remarks import SIGN
 
 from .. import opponents, panes
 from ..game import Node, owner
+from ..opponents import Spec
 from ..review import NODES, Review
 from ..theme import ASCII, glyphs, role
-from ..values import Entry, Reply
+from ..values import Entry, Reply, other
 from ..watching import Watcher, WatchError
 from . import WordError, seconds, whole
 from .play import analysis_ended
 
 if TYPE_CHECKING:
     from ..controller import Controller
+    from ..game_session import GameSession
 
 WIDTH = 78
 LINES_HIGHEST = 20
@@ -93,7 +96,17 @@ async def hint(c: Controller, _rest: str) -> Reply:
 async def evaluate(c: Controller, _rest: str) -> Reply:
     """The terms of the evaluation."""
     session = c.session
-    found = await session.rules.evaluation(session.game.position)
+    spec = _evaluating(session)
+    name, own = "default", ""
+    if spec is not None:
+        name = opponents.evaluator_of(spec)
+        own = opponents.own_way(spec, session.variant)
+        if reason := opponents.unfit(spec, session.variant):
+            raise WordError(f"eval: {reason}")
+    try:
+        found = await session.rules.evaluation(session.game.position, name)
+    except ValueError as error:
+        raise WordError(f"eval: {error}") from None
     lines = [f"  {term.replace('_', ' '):<12} {value / 100:+.2f}" for term, value in found.terms]
     if found.pieces:
         lines.append("What the position would lose without these:")
@@ -101,8 +114,19 @@ async def evaluate(c: Controller, _rest: str) -> Reply:
         f"  {role(piece[0])} {piece[1:]:<{11 - len(role(piece[0]))}} {value / 100:+.2f}"
         for piece, value in found.pieces
     ]
-    by = f" ({found.by})" if found.by else ""
+    said = name if evaluators.is_file(name) else found.by
+    by = f" ({said})" if said else ""
+    if spec is not None and own not in (name, said):
+        lines.append(f"{spec.name} chooses its moves by {own}.")
     return Reply((f"Seen by the {session.side_word('a')}, before any search{by}:", *lines))
+
+
+def _evaluating(session: GameSession) -> Spec | None:
+    """The engine of ours whose evaluation is of interest: that of the side to move, of the other one, or the one that
+    would play."""
+    seated = [session.players[side].opponent for side in (session.side, other(session.side))]
+    specs = [*(opponent.spec for opponent in seated if opponent is not None), session.players.rival]
+    return next((spec for spec in specs if spec.own), None)
 
 
 async def solved(c: Controller, rest: str) -> Reply:
