@@ -38,6 +38,10 @@ def check_flags(options: argparse.ArgumentParser, arguments: argparse.Namespace,
         _check_player(options, arguments, variant)
     if arguments.engine is None:
         check_options(options, arguments)
+        from hnefi.players import load, unfit
+
+        if reason := unfit(load(arguments.player or "default"), arguments.option, variant):
+            options.error(f"--option: {reason}" if arguments.option else f"--player: {reason}")
         arguments.engine = ()
     else:
         arguments.engine = _words(options, arguments, variant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import errno
 import io
@@ -14,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from hnefi.engine.games import find
 from hnefi.protocol.errors import EngineError
-from hnefi.protocol.hosts import adapter
+from hnefi.protocol.hosts import adapter, engine_flags
 from hnefi.protocol.hosts.connecting import host_and_port
 from hnefi.protocol.hosts.exit_codes import STORAGE
 from hnefi.protocol.hosts.stdio import Diagnostics
@@ -316,6 +318,27 @@ def test_what_would_fail_later_is_refused(
     with pytest.raises(SystemExit) as ended:
         command.main([*words, *flags])
     assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--option", "Evaluator=net-brandubh-2"], "--option: net-brandubh-2: made for brandubh"),
+        (["--player", "{folder}/mine.toml"], "--player: net-brandubh-2: made for brandubh"),
+    ],
+)
+def test_an_evaluator_of_other_rules_joins_no_game(
+    flags: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.toml").write_text('evaluator = "net-brandubh-2"\n')
+    options = argparse.ArgumentParser()
+    engine_flags.add_flags(options)
+    arguments = options.parse_args([flag.format(folder=tmp_path) for flag in flags])
+    engine_flags.check_flags(options, arguments, find("brandubh"))
+    arguments.engine = None
+    with pytest.raises(SystemExit):
+        engine_flags.check_flags(options, arguments, find("copenhagen"))
     assert said in capsys.readouterr().err
 
 
