@@ -214,8 +214,8 @@ def evaluator_called(name: str, load_player: Callable[[str], PlayerLike]) -> str
         return load_player(name).evaluator
     except ValueError:
         raise ValueError(
-            f"expected {', '.join(evaluators.NAMES)}, a file whose name ends in {evaluators.SUFFIX}, or the name of a "
-            "player, to use its evaluator"
+            f"expected a file whose name ends in {evaluators.SUFFIX}, the name of a player (its evaluator is used), or "
+            f"one of {', '.join(evaluators.NAMES)}"
         ) from None
 
 

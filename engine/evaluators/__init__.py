@@ -349,7 +349,7 @@ def _loaded(name: str, variant: AnyVariant) -> Evaluator:
         return evaluator
     if name not in BARE:
         raise ValueError(
-            f"evaluator {name[:80]!r}: expected {', '.join(NAMES)}, or a file whose name ends in {SUFFIX}"
+            f"evaluator {name[:80]!r}: expected a file whose name ends in {SUFFIX}, or one of {', '.join(NAMES)}"
         )
     if variant.game not in BARE[name]:
         raise ValueError(

@@ -124,7 +124,7 @@ def test_options_are_judged_before_the_first_game() -> None:
         ({"evaluator": "net.safetensors"}, "net.safetensors: No such file or directory"),
         ({"Evaluator": "net-magpie-1", "evaluator": "default"}, "net-magpie-1: made for magpie"),
         ({"Player": "net-brandubh-2"}, "net-brandubh-2: made for brandubh"),
-        ({"Evaluator": "nobody's"}, 'option Evaluator "nobody\'s": expected default'),
+        ({"Evaluator": "nobody's"}, 'option Evaluator "nobody\'s": expected a file'),
     ],
 )
 def test_an_evaluator_of_other_rules_is_refused(inside: bool, options: dict[str, str], said: str) -> None:

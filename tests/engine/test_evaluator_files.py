@@ -523,7 +523,8 @@ def test_a_refused_evaluator_leaves_the_old_one(good: Path) -> None:
         ("nowhere.safetensors", "nowhere.safetensors: No such file"),
         (
             "nobody",
-            f"expected {', '.join(evaluators.NAMES)}, a file",
+            "expected a file whose name ends in .safetensors, the name of a player (its evaluator is used), or one of "
+            + ", ".join(evaluators.NAMES),
         ),
     ):
         with pytest.raises(SessionError, match=re.escape(expected)):
@@ -587,6 +588,24 @@ def test_verify(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "in 50 positions" in said.out
     assert "bad.safetensors: " in said.err
     assert cli.main(["evaluator", "verify", str(good), "--variant", "copenhagen"]) == 1
+    with pytest.raises(SystemExit):
+        cli.main(["evaluator", "verify", str(good), "--positions", "0"])
+    assert "--positions: '0': expected a whole number from 1 on" in capsys.readouterr().err
+
+
+def test_networks_that_ship_are_taken_by_their_names(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "net-brandubh-2"
+    copy = good.with_name("copy.safetensors")
+    copy.write_bytes(Path(evaluators.NETWORKS[name]).read_bytes())
+    assert cli.main(["evaluator", "verify", name, "--positions", "2"]) == 0
+    assert cli.main(["evaluator", "diff", name, str(copy)]) == 0
+    assert capsys.readouterr().out.endswith("no difference\n")
+    with pytest.raises(SystemExit):
+        cli.main(["evaluator", "match", name, "simple"])
+    assert "expected a network that is no nnue and has no policy; this one meets" in capsys.readouterr().err
+    for words in (["show", "default"], ["diff", "default", str(copy)], ["verify", "default"]):
+        assert cli.main(["evaluator", *words]) > 0
+        assert "'default': expected a .safetensors file, or a network that ships" in capsys.readouterr().err
 
 
 def test_verify_sees_a_kernel_that_is_wrong(

@@ -284,7 +284,7 @@ def test_terms_of_data_evaluators_add_up() -> None:
     assert sum(value for _, value in terms[:-1]) == terms[-1][1]
     assert evaluators.remarks("simple", position) == []
     with pytest.raises(
-        ValueError, match=r"expected default, default-2026\.4, .*, simple, uniform, zero, or a file"
+        ValueError, match=r"expected a file whose name ends in \.safetensors, or one of default, .*, zero$"
     ):
         evaluators.terms("nothing", position)
 

@@ -309,7 +309,7 @@ def test_an_evaluator_is_named_by_itself_or_by_its_player(stage: Stage) -> None:
     assert stage.session.settings.evaluator == "tiny-evaluator"
     stage.session.set_option("Evaluator", "default")
     assert stage.session.settings.evaluator == "default"
-    with pytest.raises(SessionError, match="setoption Evaluator other: expected default"):
+    with pytest.raises(SessionError, match="setoption Evaluator other: expected a file"):
         stage.session.set_option("Evaluator", "other")
 
 

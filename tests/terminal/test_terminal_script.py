@@ -155,7 +155,10 @@ def test_an_opponent_that_plays_one_game_chooses_it(
             ["--variant", "hex:5", "--option", "Evaluator=net-brandubh-2"],
             "level 5: net-brandubh-2: made for brandubh",
         ),
-        (["--option", "Evaluator=nobody"], "level 5: option Evaluator 'nobody': expected default"),
+        (
+            ["--option", "Evaluator=nobody"],
+            "level 5: option Evaluator 'nobody': expected a file whose name ends",
+        ),
         (["--movetime", "0"], "expected milliseconds"),
         (["--seed", "-1"], "expected a whole number"),
         (["--tui"], "expected a terminal"),

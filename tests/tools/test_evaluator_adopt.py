@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,19 @@ def test_a_copy_is_for_the_other_rules_and_values_as_before(
         files.load(copy, games.find("copenhagen"))
 
 
+def test_a_file_is_replaced_only_by_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = tmp_path / "own.safetensors"
+    shutil.copy(NETWORKS["net-copenhagen-2"], own)
+    words = ["adopt", str(own), "--variant", "fetlar", "--out", str(own)]
+    with pytest.raises(SystemExit) as end:
+        command.main(words)
+    assert end.value.code == 2
+    assert "already exists: expected --force to replace it" in capsys.readouterr().err
+    assert own.read_bytes() == Path(NETWORKS["net-copenhagen-2"]).read_bytes()
+    assert command.main([*words, "--force"]) == 0
+    assert files.load(own, games.find("fetlar")).variant == "fetlar"
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
@@ -38,6 +52,18 @@ def test_a_copy_is_for_the_other_rules_and_values_as_before(
             "made for copenhagen, on 11 x 11 squares: expected one for 7 x 7 squares, as brandubh has",
         ),
         ("nobody --variant fetlar --out {folder}/x.safetensors", "nobody"),
+        (
+            "default --variant fetlar --out {folder}/x.safetensors",
+            "'default': expected a .safetensors file, or a net",
+        ),
+        (
+            "net-copenhagen-2 --variant fetlar --out {folder}/x.txt",
+            "x.txt': expected a file whose name ends in .safe",
+        ),
+        (
+            "net-copenhagen-2 --variant fetlar --out -",
+            "--out '-': expected a file whose name ends in .safetensors",
+        ),
         ("{folder}/nothing.safetensors --variant fetlar --out {folder}/x.safetensors", "No such file"),
         ("net-copenhagen-2 --variant fetlar --out {folder}/no/x.safetensors", "No such file"),
         ("net-copenhagen-2 --variant nosuch --out {folder}/x.safetensors", "nosuch"),

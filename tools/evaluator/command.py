@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from hnefi.protocol.hosts.exit_codes import USAGE
 from hnefi.protocol.hosts.text_table import aligned
 
-from ..common.arguments import add_variant_path, find_variant, natural, parser, positive, subcommand
+from ..common.arguments import add_variant_path, find_variant, parser, positive, subcommand
 
 if TYPE_CHECKING:
     from hnefi.engine.evaluators.files import Evaluator
     from hnefi.engine.games.base_variant import AnyVariant
 
+FILE = "a .safetensors file, or a network that ships with the engine"
 SHADES = " .:-=+*#%@"
 TOLERANCE = 1e-9
 SINGLE_TOLERANCE = 1e-4
@@ -39,7 +40,7 @@ def main(argv: list[str]) -> int:
             "show best.safetensors --picture",
             "verify *.safetensors --positions 2000",
             "diff gen-0000.safetensors gen-0300.safetensors",
-            "match best.safetensors simple --depths 1,2,3 --pairs 200",
+            "match gen-0300.safetensors simple --depths 1,2,3 --pairs 200",
             "loss games.csv default best.safetensors --variant brandubh",
             "adopt net-copenhagen-2 --variant fetlar --out for-fetlar.safetensors",
         ],
@@ -73,8 +74,6 @@ def adopt(argv: list[str]) -> int:
 
 def show(argv: list[str]) -> int:
     """Print what is in evaluator files."""
-    from hnefi.engine.evaluators import NETWORKS
-
     options = parser(
         "evaluator show",
         "Prints what is in evaluator files: architecture, rules, origin, and statistics of every array.",
@@ -89,7 +88,7 @@ def show(argv: list[str]) -> int:
         "files",
         metavar="FILE",
         nargs="+",
-        help="a .safetensors file, or a network that ships with the engine",
+        help=FILE,
     )
     form = options.add_mutually_exclusive_group()
     form.add_argument(
@@ -100,11 +99,12 @@ def show(argv: list[str]) -> int:
     arguments = options.parse_args(argv)
     status = 0
     for word in arguments.files:
-        file = NETWORKS.get(word, word)
-        evaluator = _read(file)
-        if evaluator is None:
+        found = _read(word)
+        if found is None:
             status = USAGE
-        elif arguments.json:
+            continue
+        file, evaluator = found
+        if arguments.json:
             print(json.dumps({"file": file, **_whole(evaluator)}))
         else:
             print("\n".join([file, *_described(file, evaluator, arguments.path)]))
@@ -113,13 +113,15 @@ def show(argv: list[str]) -> int:
     return status
 
 
-def _read(file: str) -> Evaluator | None:
-    """What is in a file; None after a complaint."""
-    from hnefi.engine.evaluators.files import EvaluatorError, peek
+def _read(word: str) -> tuple[str, Evaluator] | None:
+    """The file that is meant, and what is in it; None after a complaint."""
+    from hnefi.engine.evaluators.files import peek
+
+    from .named import file_of
 
     try:
-        return peek(file)
-    except EvaluatorError as error:
+        return (file := file_of(word)), peek(file)
+    except ValueError as error:
         print(f"hnefi evaluator: {error}", file=sys.stderr)
         return None
 
@@ -241,11 +243,12 @@ def verify(argv: list[str]) -> int:
             "*.safetensors --positions 5000 --seed 7",
             "mine.safetensors --variant mine.toml",
             "other.safetensors --variant brandubh --any-rules",
+            "net-copenhagen-2",
         ],
     )
-    options.add_argument("files", metavar="FILE", nargs="+", help="a .safetensors file")
+    options.add_argument("files", metavar="FILE", nargs="+", help=FILE)
     options.add_argument(
-        "--positions", metavar="N", type=natural, default=1000, help="how many positions (default 1000)"
+        "--positions", metavar="N", type=positive, default=1000, help="how many positions (default 1000)"
     )
     options.add_argument(
         "--seed", metavar="S", type=positive, default=1, help="seed of the random games (default 1)"
@@ -258,12 +261,15 @@ def verify(argv: list[str]) -> int:
     )
     add_variant_path(options)
     arguments = options.parse_args(argv)
+    from .named import file_of
+
     if arguments.any_rules and not arguments.variant:
         options.error("--any-rules: expected --variant with it")
     variant = find_variant(options, arguments.variant, arguments.path) if arguments.variant else None
     status = 0
-    for file in arguments.files:
+    for word in arguments.files:
         try:
+            file = file_of(word)
             print(f"{file}: {verified(file, variant, arguments)}")
         except ValueError as error:
             print(f"hnefi evaluator: {error}", file=sys.stderr)
@@ -329,24 +335,25 @@ def diff(argv: list[str]) -> int:
         "Shows how two evaluator files differ: their documents key by key, their arrays by statistics.",
         ["gen-0000.safetensors gen-0300.safetensors", "mine.safetensors best.safetensors --json"],
     )
-    options.add_argument("first", metavar="A", help="a .safetensors file")
+    options.add_argument("first", metavar="A", help=FILE)
     options.add_argument("second", metavar="B", help="another one")
     options.add_argument("--json", action="store_true", help="one JSON object")
     arguments = options.parse_args(argv)
     first, second = _read(arguments.first), _read(arguments.second)
     if first is None or second is None:
         return USAGE
-    documents = _changed(_whole(first), _whole(second))
+    one, other = first[1], second[1]
+    documents = _changed(_whole(one), _whole(other))
     arrays = {
-        name: _distances(first.arrays[name], second.arrays[name])
-        for name in first.arrays
-        if name in second.arrays and first.arrays[name].shape == second.arrays[name].shape
+        name: _distances(one.arrays[name], other.arrays[name])
+        for name in one.arrays
+        if name in other.arrays and one.arrays[name].shape == other.arrays[name].shape
     }
     if arguments.json:
         print(json.dumps({"document": documents, "arrays": arrays}))
         return 0
-    for key, (one, other) in documents.items():
-        print(f"{key}\n  A  {json.dumps(one)}\n  B  {json.dumps(other)}")
+    for key, values in documents.items():
+        print(f"{key}\n  A  {json.dumps(values[0])}\n  B  {json.dumps(values[1])}")
     if arrays:
         print(f"{'array':<20}{'largest':>12}{'mean':>12}{'distance':>12}{'cosine':>12}")
     for name, found in arrays.items():

@@ -83,11 +83,12 @@ def main(argv: list[str]) -> int:
         "evaluator match",
         "Plays matches of two games of tafl with sides swapped. Whoever wins more games wins the match; if both win "
         "the same number, whoever captures more men wins. Both players search to the same depth at full width and "
-        f"choose at random among equal moves. A and B are evaluator files, or one of: {', '.join(WORDS)}. For other "
-        "games, use `hnefi arena`.",
+        f"choose at random among equal moves. A and B are evaluator files, or one of: {', '.join(WORDS)}. Networks "
+        "of the kind nnue, which hnefi train writes, and those with a policy meet others in `hnefi arena`, which also "
+        "plays the other games.",
         [
-            "best.safetensors simple --variant brandubh",
-            "best.safetensors old.safetensors --variant copenhagen --depths 1,2 --pairs 400",
+            "gen-0300.safetensors simple --variant brandubh",
+            "gen-0300.safetensors gen-0200.safetensors --variant copenhagen --depths 1,2 --pairs 400",
         ],
     )
     options.add_argument("one", metavar="A", help="the evaluator whose results are counted")
@@ -170,10 +171,12 @@ def _note(file: str, other: str, variant: str, seed: int, rows: Sequence[Row]) -
 
 def _home(name: str) -> str:
     """The variant that a file was made for; empty if it is none."""
+    from hnefi.engine.evaluators import NETWORKS, is_file
     from hnefi.engine.evaluators.files import EvaluatorError, peek
 
+    file = NETWORKS.get(name, name)
     try:
-        return peek(name).variant if name.endswith(".safetensors") else ""
+        return peek(file).variant if is_file(file) else ""
     except EvaluatorError:
         return ""
 
@@ -182,7 +185,7 @@ def _side(name: str, variant: Variant) -> Any:
     """The parameters of an evaluator, None for Random; ValueError if there is none of that name."""
     import numpy as np
 
-    from hnefi.engine.evaluators import files, network
+    from hnefi.engine.evaluators import NETWORKS, files, network
 
     if name == "random":
         return None
@@ -191,14 +194,13 @@ def _side(name: str, variant: Variant) -> Any:
         return hand_set.record(variant, hand_set.join(variant, hand_set.module.default(variant)))
     if name in WORDS:
         return network.parse(name).record(variant, np.zeros(0))
-    if not name.endswith(".safetensors"):
+    if name not in NETWORKS and not name.endswith(".safetensors"):
         raise ValueError(f"{name[:80]!r}: expected a .safetensors file, or one of {', '.join(WORDS)}")
-    evaluator = files.load(name, variant, any_rules=True)
-    if evaluator.network.has_policy:
-        raise ValueError(f"{name[:80]!r}: {evaluator.network.text}: expected a network without a policy")
-    if evaluator.network.record_kind != "loaded":
+    evaluator = files.load(NETWORKS.get(name, name), variant, any_rules=True)
+    if evaluator.network.has_policy or evaluator.network.record_kind != "loaded":
         raise ValueError(
-            f"{name[:80]!r}: {evaluator.network.text}: expected another network; use `hnefi arena` for this one"
+            f"{name[:80]!r}: {evaluator.network.text}: expected a network that is no nnue and has no policy; this one "
+            "meets others in `hnefi arena`, as in --engine player=default,option.Evaluator=FILE"
         )
     return files.record(evaluator, variant)
 
