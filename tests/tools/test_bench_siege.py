@@ -58,7 +58,7 @@ def test_games_are_the_same_on_every_run_and_go_on_where_they_stopped(
 ) -> None:
     games = run(capsys, "--suite", str(few))
     assert [game["id"] for game in games] == ["siege-001", "siege-002"]
-    assert all(game["result"] == "open" and game["plies"] == 12 for game in games)
+    assert all(game["result"] == "unfinished" and game["plies"] == 12 for game in games)
     out = tmp_path / "games.jsonl"
     assert run(capsys, "--suite", str(few), "--out", str(out)) == games
     lines = out.read_text().splitlines(keepends=True)
@@ -114,13 +114,17 @@ def test_goals_that_are_open_are_told_apart() -> None:
         siege.Played("b", 20, "won", "no_legal_move", 9),
         siege.Played("c", 16, "drawn", "repetition", 9),
         siege.Played("d", 12, "lost", "king_escaped", 9),
+        siege.Played("e", 12, "unfinished", "plies", 9),
     ]
-    lines = [line.split("(")[0].split() for line in siege.table(games, {"a": 0, "b": 4, "c": 1, "d": 2})]
+    table = siege.table(games, {"a": 0, "b": 4, "c": 1, "d": 2, "e": 0})
+    assert table[3].endswith("lost 1, drawn 0, unfinished 1")
+    lines = [line.split("(")[0].split() for line in table]
     assert [line[:-2] for line in lines] == [
         ["16", "attackers", "and", "more", "3", "won", "2", "="],
         ["goals", "shut", "off", "1", "won", "1", "="],
         ["goals", "open", "2", "won", "1", "="],
-        ["12", "to", "15", "attackers", "1", "won", "0", "="],
+        ["12", "to", "15", "attackers", "2", "won", "0", "="],
+        ["goals", "shut", "off", "1", "won", "0", "="],
         ["goals", "open", "1", "won", "0", "="],
     ]
 

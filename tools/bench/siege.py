@@ -68,7 +68,7 @@ class Siege:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How a game from a position ended for the attackers: `won`, `drawn`, `lost`, or `open` after the last ply."""
+    """How a game from a position ended for the attackers: `won`, `drawn`, `lost`; `unfinished` after the last ply."""
 
     id: str
     attackers: int
@@ -188,7 +188,7 @@ def play(
         position = position.play(_search(players[position.side], position, nodes)[0])
     done = position.ply - begun
     if outcome is None:
-        return Played(siege.id, siege.attackers, "open", "plies", done)
+        return Played(siege.id, siege.attackers, "unfinished", "plies", done)
     result = "drawn" if outcome.winner is None else "lost" if outcome.winner else "won"
     return Played(siege.id, siege.attackers, result, str(outcome.reason), done)
 
@@ -226,7 +226,8 @@ def table(games: Sequence[Played], goals: Mapping[str, int]) -> list[str]:
         low, high = (100 * bound for bound in interval)
         lines.append(
             f"{name:22} {len(group):4}  won {counts['won']:3} = {100 * counts['won'] / len(group):.1f} % "
-            f"({low:.1f} to {high:.1f})  lost {counts['lost']}, drawn {counts['drawn']}, open {counts['open']}"
+            f"({low:.1f} to {high:.1f})  lost {counts['lost']}, drawn {counts['drawn']}, "
+            f"unfinished {counts['unfinished']}"
             f"{'  won by ' if how else ''}{how}"
         )
     return lines
@@ -239,9 +240,11 @@ def main(argv: list[str]) -> int:
     options = parser(
         "bench siege",
         "Plays out the endgame against a bare king, from positions of the engine's own games in which the attackers "
-        "were stuck. Counts how many games they win within N plies, with Wilson's 95 % interval, and counts apart the "
-        "positions in which the king could reach a corner if the attackers stood still. Repetition is a draw in every "
-        "variant, unless told otherwise. With fixed nodes the games are the same on every run.\n\n"
+        "were stuck. Counts how many games they win within N plies, with Wilson's 95 % interval; games "
+        "without a result by then are unfinished. Positions in which the king could reach a corner if the attackers "
+        "stood still (goals open), and those in which he could not (goals shut off), are also counted apart. "
+        "Repetition is a draw in every variant, unless told otherwise. With fixed nodes the games are the same on "
+        "every run.\n\n"
         "  hnefi bench siege find   make another suite, from games of the engine against itself",
         [
             "",
