@@ -444,6 +444,15 @@ def test_a_broken_game_among_others_is_left_out_and_told(analyze: Analyze) -> No
     assert record(Path("out.tafl")).tag("Analysis") == "Parrot, nodes 500000"
 
 
+def test_an_evaluator_that_a_later_game_is_not_for_ends_the_analysis_there(analyze: Analyze) -> None:
+    Path("two.tafl").write_text('[Variant "brandubh"]\n1. f4f5 *\n\n[Variant "tablut-linnaeus"]\n1. e2f2 *\n')
+    status, out, err = analyze(
+        "two.tafl", "--all", "--json", "--evaluator", "net-brandubh-2", "--nodes", "100"
+    )
+    assert (status, len(out.splitlines())) == (2, 1)
+    assert "net-brandubh-2: made for brandubh" in err
+
+
 def test_help_shows_examples(analyze: Analyze) -> None:
     status, out, _ = analyze("--help")
     assert status == 0

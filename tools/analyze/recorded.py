@@ -130,7 +130,8 @@ class Task:
         if refused and not self.done:
             self._complain(self.failure)
             return USAGE
-        return self._end(interrupted)
+        status = self._end(interrupted)
+        return USAGE if refused else status
 
     async def _work(self, asker: Analyser, watch: Watch) -> None:
         work = None
