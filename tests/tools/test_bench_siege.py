@@ -67,6 +67,8 @@ def test_games_are_the_same_on_every_run_and_go_on_where_they_stopped(
     again = run(capsys, "--suite", str(few), "--out", str(out))
     assert [game["plies"] for game in again] == [11, 12]
     assert out.read_text() == lines[0] + changed + lines[2]
+    out.write_text("".join(lines).replace("unfinished", "open"))
+    assert run(capsys, "--suite", str(few), "--out", str(out)) == games
 
 
 def test_a_network_meets_the_positions_of_its_variant(

@@ -13,7 +13,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -372,7 +372,8 @@ def _known(error: Callable[[str], object], path: Path, head: str) -> dict[str, P
             game = Played(**json.loads(line))
         except (ValueError, TypeError):
             break  # this line was being written when the run was killed
-        found[game.id] = game
+        # What hnefi 0.2.0 wrote of games without a result.
+        found[game.id] = replace(game, result="unfinished") if game.result == "open" else game
     if len(found) < len(lines) - 1:
         path.write_text("\n".join([head, *(json.dumps(asdict(game)) for game in found.values())]) + "\n")
     return found
