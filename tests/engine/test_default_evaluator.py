@@ -26,7 +26,7 @@ PICKED = {
     "copenhagen": "net-copenhagen-4",
     "copenhagen-org": "net-copenhagen-3",
     "copenhagen-relaxed": "net-copenhagen-3",
-    "fetlar": "net-fetlar-2",
+    "fetlar": "net-fetlar-3",
     "fetlar-2013": "net-fetlar-2",
     "fetlar-computer": "net-fetlar-2",
     "foteviken": "net-foteviken-1",
