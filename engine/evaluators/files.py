@@ -206,8 +206,12 @@ def load(
     if variant is None:
         variant = _find(raw, None)
     elif any_rules:
-        _demand_board(raw, variant)
-        return _check(raw, variant)
+        try:
+            return _check(raw, variant)
+        except EvaluatorError:
+            # Some networks are for boards of any size: only where one is not do sizes say more than shapes of arrays.
+            _demand_board(raw, variant)
+            raise
     if raw.document["rules_hash"] != variant.hash:
         raise raw.error(
             f"made for {raw.document['variant']} (rules hash {raw.document['rules_hash'][:12]}…)",
