@@ -101,6 +101,17 @@ def is_file(name: str) -> bool:
     return name.endswith(SUFFIX)
 
 
+def file_of(word: str) -> str:
+    """The file that a word means: its own name, or a network that ships; ValueError if it can be neither."""
+    if word in NETWORKS:
+        return NETWORKS[word]
+    if is_file(word) or Path(word).exists():
+        return word
+    raise ValueError(
+        f"{word[:200]!r}: expected a {SUFFIX} file, or a network that ships: {', '.join(NETWORKS)}"
+    )
+
+
 def read(path: str, variant: AnyVariant | None = None, variants: str | None = None) -> Evaluator:
     """Reads a file again and caches it under its path; EvaluatorError if anything is wrong with it.
 

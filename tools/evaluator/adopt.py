@@ -14,9 +14,7 @@ from ..common.arguments import add_variant_path, find_variant, parser
 
 def main(argv: list[str]) -> int:
     """Write a copy that is for other rules; 0, or 2 if that cannot be done."""
-    from hnefi.engine.evaluators import SUFFIX, files, is_file
-
-    from .named import file_of
+    from hnefi.engine.evaluators import SUFFIX, file_of, files, is_file
 
     options = parser(
         "evaluator adopt",

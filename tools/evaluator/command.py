@@ -115,9 +115,8 @@ def show(argv: list[str]) -> int:
 
 def _read(word: str) -> tuple[str, Evaluator] | None:
     """The file that is meant, and what is in it; None after a complaint."""
+    from hnefi.engine.evaluators import file_of
     from hnefi.engine.evaluators.files import peek
-
-    from .named import file_of
 
     try:
         return (file := file_of(word)), peek(file)
@@ -261,7 +260,7 @@ def verify(argv: list[str]) -> int:
     )
     add_variant_path(options)
     arguments = options.parse_args(argv)
-    from .named import file_of
+    from hnefi.engine.evaluators import file_of
 
     if arguments.any_rules and not arguments.variant:
         options.error("--any-rules: expected --variant with it")
