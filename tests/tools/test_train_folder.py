@@ -209,6 +209,18 @@ def test_too_few_games_are_said_to_need_another_folder(
     assert "begin another training with more --games, in another --out" in capsys.readouterr().err
 
 
+def test_corners_are_part_of_the_board(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = Path(FOLDER, "brandubh.toml").read_text().replace('name = "brandubh"', 'name = "bare"')
+    text = text.replace("[rules]", '[rules]\ncorners = "none"\nescape = "edge"')
+    (tmp_path / "bare.toml").write_text(text)
+    line = [str(tmp_path / "bare.toml"), *LINE[1:], "--also", str(made / "t"), "--out", str(tmp_path / "out")]
+    assert command.main(line) == 2
+    said = "games of brandubh: expected a training that begins on the board of bare, with the same throne and corners"
+    assert said in capsys.readouterr().err
+
+
 # The test against the best
 
 
