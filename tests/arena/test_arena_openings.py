@@ -187,6 +187,16 @@ def test_another_player_judges_openings(tmp_path: Path, capsys: pytest.CaptureFi
     assert found != prepare(ours, 12)["brandubh"]
 
 
+def test_many_openings_are_counted_while_they_are_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(openings, "FORESEEN", 20)
+    assert len(prepare(config(plies="3-5"), 20)["brandubh"]) == 20
+    assert capsys.readouterr().err == ""
+    assert len(prepare(config(plies="3-5"), 21)["brandubh"]) == 21
+    assert "openings of brandubh: 21/21" in capsys.readouterr().err
+
+
 def test_a_player_of_another_game_is_no_judge() -> None:
     with pytest.raises(
         ConfigError, match=r"openings\.eval_by 'hex-uct-100': .*expected a player of brandubh"

@@ -134,6 +134,7 @@ def test_a_dry_run_prints_the_schedule_and_starts_nothing(
     out = capsys.readouterr().out
     assert "4 games in 2 pairs: 1 meeting, 2 rounds" in out
     assert "expected pairs: 128 if H0 is true, 128 if H1 is true, 209 midway" in out
+    assert "\nlimits: tc 1+0.01\n" in out
     assert "at most 0:16 in 1 slot" in out
     assert "2.2     random-blind (a) - default (d)  brandubh  opening startpos" in out
     assert not (tmp_path / "run").exists()
@@ -244,7 +245,7 @@ def test_a_dry_run_of_a_huge_run_makes_few_games(
     assert command.main([*words, "10000000"]) == 0
     out = capsys.readouterr().out.splitlines()
     assert len(out) < 250
-    assert "10000000 for every variant are needed; the first 250 are shown; whether" in out[4]
+    assert "10000000 for every variant are needed; the first 250 are shown; whether" in out[5]
     start = out.index("")
     assert out[start + 1 : start + 13] == few[-12:]
     assert out[-3] == "... and 39999798 more games, up to"

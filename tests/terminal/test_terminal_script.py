@@ -317,6 +317,23 @@ def test_no_engine_moves_before_the_game_that_is_loaded(home: dict[str, str], tm
     assert done.stdout.splitlines()[-1] == "  1. a4a2*"
 
 
+def test_the_players_of_a_loaded_game_have_the_options_of_the_command_line(
+    home: dict[str, str], tmp_path: Path
+) -> None:
+    game = tmp_path / "game.tafl"
+    game.write_text(
+        '[Variant "brandubh"]\n[AttackersSeat "person"]\n[DefendersSeat "level 1"]\n\n1. a4a2 *\n'
+    )
+    trace = tmp_path / "trace.txt"
+    words = ("--load", str(game), "--option", "Evaluator=default-2026.2", "--trace", str(trace))
+    done = play(home, *words, lines="go\n")
+    assert done.returncode == 0, done.stderr
+    assert "setoption name Evaluator value default-2026.2" in trace.read_text()
+    done = play(home, "--load", str(game), "--option", "Evaluator=net-copenhagen-4", lines="go\n")
+    assert "net-copenhagen-4" in done.stdout
+    assert "brandubh" in done.stdout
+
+
 @pytest.mark.parametrize("way", ["pipe", "script"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_who_is_told_to_end_waits_for_no_further_line(

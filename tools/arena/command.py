@@ -265,6 +265,7 @@ def dry_run(config: Config) -> int:
     """List what would be played, and what is unknown until an engine runs; starts nothing."""
     from ..common.live import duration
     from . import openings, run, schedule
+    from .summary import limits_text
 
     specs = resolve.specs(config)
     plan = schedule.make(config)
@@ -278,6 +279,7 @@ def dry_run(config: Config) -> int:
     print(f"variants {', '.join(plan.variants)}, seed {plan.seed}")
     for spec in specs:
         print(f"  {spec.name}: {' '.join(spec.command)}")
+    print(f"limits: {limits_text(specs)}")
     for line in schedule.expected_pairs(config.test):
         print(line)
     longest = schedule.longest(plan, specs, max(1, config["run.concurrency"]))

@@ -66,7 +66,7 @@ def _too_few(config: Config, name: str, found: int, needed: int) -> ConfigError:
 
 
 FORESEEN = 500
-"""Random openings that a dry run generates, over all variants."""
+"""Random openings that a dry run generates, over all variants; of more the number is shown while they are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +143,14 @@ def _random(config: Config, name: str, wanted: int, tell: Tell | None = None) ->
     table, output = config.tables["openings"], config.tables["output"]
     plies = parse_plies(table["plies"])
     with ExitStack() as stack:
-        judge = None
+        judge, said = None, ""
         if table["eval_by"] != "default":
             judge = stack.enter_context(player_judge(table["eval_by"], name))
+            said = f", judged by {table['eval_by']}"
+        if said or (tell is None and wanted > FORESEEN):
             live = Live(sys.stderr, plain=output["plain"], quiet=output["quiet"])
             stack.callback(live.close)
-            tell = Counter(live, f"openings of {name}, judged by {table['eval_by']}:")
+            tell = Counter(live, f"openings of {name}{said}:")
         variant = find_variant(name)
         found = generate(variant, wanted, table["seed"], plies, table["max_eval"], judge)
         for number, position in enumerate(found, 1):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ from . import WordError
 from .play import check_players
 
 if TYPE_CHECKING:
+    from hnefi.engine.games.base_variant import AnyVariant
+
     from ..controller import Controller
 
 COPIES = ("fen", "otn", "moves", "record")
@@ -120,12 +123,28 @@ def _players(c: Controller, loaded: saving.Loaded) -> list[str]:
             elif word in ("engine", "player"):
                 who = c.session.side_word(letter)
                 lines.append(f"The {who} were played by another program: `{text}` starts it again.")
+            if spec is not None:
+                spec = _as_asked(c, spec, loaded.variant)
         except ValueError as error:
             lines.append(str(error))
+            spec = None
         c.session.assign(letter, spec)
         if spec is not None:
             c.session.players.rival = spec
     return lines
+
+
+def _as_asked(c: Controller, spec: Spec, variant: AnyVariant) -> Spec:
+    """A player of ours with the options and the time a move of the one that was chosen before: a record has neither.
+    ValueError if the rules do not go with them."""
+    asked = c.session.players.rival
+    if asked.own:
+        spec = replace(spec, options=asked.options, movetime=asked.movetime)
+    if reason := opponents.unfit(spec, variant):
+        raise ValueError(reason)
+    if said := opponents.unmeasured(spec, variant):
+        c.session.say(said)
+    return spec
 
 
 async def go_on(c: Controller, _rest: str) -> Reply:
