@@ -23,10 +23,10 @@ PICKED = {
     "brandubh": "net-brandubh-2",
     "brandubh-walker": "net-brandubh-2",
     "brandubh-wtf3": "net-brandubh-2",
-    "copenhagen": "net-copenhagen-4",
+    "copenhagen": "net-copenhagen-5",
     "copenhagen-org": "net-copenhagen-3",
     "copenhagen-relaxed": "net-copenhagen-3",
-    "fetlar": "net-fetlar-3",
+    "fetlar": "net-fetlar-4",
     "fetlar-2013": "net-fetlar-2",
     "fetlar-computer": "net-fetlar-2",
     "foteviken": "net-foteviken-1",
@@ -119,7 +119,7 @@ def test_other_rules_on_the_same_board_are_evaluated_by_hand() -> None:
     variant = games.find("copenhagen").with_switches(repetition="draw")
     assert evaluators.resolve("default", variant) == evaluators.HAND
     assert evaluators.misfit("default", variant) is None
-    assert "made for copenhagen" in str(evaluators.misfit("net-copenhagen-4", variant))
+    assert "made for copenhagen" in str(evaluators.misfit("net-copenhagen-5", variant))
     assert warmup.kind(variant, Settings()) == ("tafl", "alphabeta", "default")
 
 
@@ -136,7 +136,7 @@ def test_weights_of_their_own_are_those_of_the_picked_set() -> None:
 def test_default_searches_with_what_it_picks() -> None:
     limits = Limits(depth=5)
     default = lines(Settings(hash_mib=1), limits)
-    assert default == lines(Settings(hash_mib=1, evaluator="net-copenhagen-4"), limits)
+    assert default == lines(Settings(hash_mib=1, evaluator="net-copenhagen-5"), limits)
     assert default != lines(Settings(hash_mib=1, evaluator=evaluators.HAND), limits)
 
 
@@ -152,7 +152,7 @@ def siege(men: str, side: str) -> Any:
 def test_a_siege_is_evaluated_by_hand(men: str, side: str, by_hand: bool) -> None:
     """With three men left besides the king, or fewer, and no corner that he can reach: by searches and by `eval`."""
     position = siege(men, side)
-    picked, other = [evaluators.HAND, "net-copenhagen-4"][:: 1 if by_hand else -1]
+    picked, other = [evaluators.HAND, "net-copenhagen-5"][:: 1 if by_hand else -1]
     limits = Limits(depth=4)
     default = lines(Settings(hash_mib=1), limits, position)
     assert default == lines(Settings(hash_mib=1, evaluator=picked), limits, position)
@@ -171,7 +171,7 @@ def test_a_search_becomes_a_siege_with_its_root_and_never_below(monkeypatch: pyt
             Settings(hash_mib=1), limits, position
         )
     assert evaluators.is_siege("default", after)
-    assert not any(evaluators.is_siege(name, after) for name in ("net-copenhagen-4", evaluators.HAND))
+    assert not any(evaluators.is_siege(name, after) for name in ("net-copenhagen-5", evaluators.HAND))
     monkeypatch.setattr(evaluators, "PICKED", {})
     assert not evaluators.is_siege("default", after)
 
@@ -181,9 +181,9 @@ def test_other_algorithms_evaluate_sieges_by_hand_too(algorithm: str) -> None:
     position, limits = siege("3T7", "a"), Limits(nodes=200) if algorithm == "puct" else Limits(depth=2)
     values = {
         name: lines(Settings(algorithm=algorithm, hash_mib=1, evaluator=name), limits, position)[-1][1]
-        for name in ("default", evaluators.HAND, "net-copenhagen-4")
+        for name in ("default", evaluators.HAND, "net-copenhagen-5")
     }
-    assert values["default"] == values[evaluators.HAND] != values["net-copenhagen-4"]
+    assert values["default"] == values[evaluators.HAND] != values["net-copenhagen-5"]
 
 
 def test_every_thread_of_a_tree_search_evaluates_a_siege_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_levels_play_by_the_evaluator_that_they_were_measured_with() -> None:
     limits = Limits(nodes=3000)
     level = lines(Settings(hash_mib=1, skill=4), limits)
     assert level == lines(Settings(hash_mib=1, skill=4, evaluator=skill.EVALUATOR), limits)
-    assert level != lines(Settings(hash_mib=1, skill=4, evaluator="net-copenhagen-4"), limits)
+    assert level != lines(Settings(hash_mib=1, skill=4, evaluator="net-copenhagen-5"), limits)
 
 
 def test_what_is_compiled_is_what_searches_need() -> None:
@@ -268,7 +268,7 @@ def test_an_analysis_at_a_low_level_prepares_what_it_needs(monkeypatch: pytest.M
 
 def test_eval_says_what_was_picked() -> None:
     session = Session()
-    assert session.remarks()[0] == "evaluator net-copenhagen-4 weights copenhagen"
+    assert session.remarks()[0] == "evaluator net-copenhagen-5 weights copenhagen"
     assert session.evaluate()[0][0] == "network"
     session.set_variant("parlett")
     assert session.remarks() == ["evaluator default-2026.3 weights parlett-13"]
