@@ -325,13 +325,16 @@ def test_the_players_of_a_loaded_game_have_the_options_of_the_command_line(
         '[Variant "brandubh"]\n[AttackersSeat "person"]\n[DefendersSeat "level 1"]\n\n1. a4a2 *\n'
     )
     trace = tmp_path / "trace.txt"
-    words = ("--load", str(game), "--option", "Evaluator=default-2026.2", "--trace", str(trace))
-    done = play(home, *words, lines="go\n")
+    words = ("--load", str(game), "--option", "Evaluator=default-2026.2", "--movetime", "50")
+    done = play(home, *words, "--trace", str(trace), lines="go\n")
     assert done.returncode == 0, done.stderr
+    assert "hnefi level 1 evaluates by default-2026.2 instead of " in done.stdout
     assert "setoption name Evaluator value default-2026.2" in trace.read_text()
+    assert "go movetime 50\n" in trace.read_text()
     done = play(home, "--load", str(game), "--option", "Evaluator=net-copenhagen-4", lines="go\n")
-    assert "net-copenhagen-4" in done.stdout
-    assert "brandubh" in done.stdout
+    # The level does not take its seat: what it is told to evaluate by is for other rules.
+    assert "\nnet-copenhagen-4: made for copenhagen" in done.stdout
+    assert "hnefi level 1" not in done.stdout
 
 
 @pytest.mark.parametrize("way", ["pipe", "script"])
