@@ -138,7 +138,8 @@ def stamp(name: str) -> str:
 def resolve(name: str, variant: AnyVariant) -> str:
     """The name of the evaluator that is meant by `name` for a variant: `default` picks one, others are themselves.
 
-    Where it picks a network, sieges are still evaluated by hand: `is_siege`.
+    Where it picks a network, sieges are still evaluated by hand (`is_siege`), and where few defenders are left
+    `progress` of `tafl_siege.py` is added.
     """
     return PICKED.get(variant.hash, HAND) if name in PICKING else name
 
@@ -179,17 +180,19 @@ def parameters(name: str, variant: AnyVariant) -> Any:
         module = _by_hand(picked, variant)
         return module.parameters(variant, weights) if weights else module.parameters(variant)
     if name in PICKING:
-        return _with_sieges(picked, variant).copy()
+        return _with_endgames(picked, variant).copy()
     from .files import record
 
     return record(_loaded(picked, variant), variant)
 
 
-def _with_sieges(name: str, variant: AnyVariant) -> Any:
-    """The parameters of a network with those of the hand-written evaluator, for sieges: kept, as copies cost little."""
+def _with_endgames(name: str, variant: AnyVariant) -> Any:
+    """The parameters of a network with those of the hand-written evaluator, for sieges and for `progress`: kept, as
+    copies cost little."""
     if variant.hash not in _made:
         _made[variant.hash] = parameters(name, variant)
-        _made[variant.hash][0]["by_hand"] = parameters(HAND, variant)[0]
+        by_hand = _made[variant.hash][0]["by_hand"] = parameters(HAND, variant)[0]
+        _made[variant.hash][0]["hunted"] = by_hand["besieged"]
     return _made[variant.hash]
 
 
@@ -210,7 +213,7 @@ def is_siege(name: str, position: Position) -> bool:
         return False
     from .tafl_siege import is_shut_off
 
-    return is_shut_off(_with_sieges(resolve(name, variant), variant)[0]["by_hand"], position)
+    return is_shut_off(_with_endgames(resolve(name, variant), variant)[0]["by_hand"], position)
 
 
 def attune(params: Any, name: str, position: Position) -> None:
@@ -225,7 +228,7 @@ def attune(params: Any, name: str, position: Position) -> None:
 def terms(name: str, position: Position) -> list[tuple[str, int]]:
     """What the evaluator `name` sees in a position, in centipawns for side `a`; the last is `total`.
 
-    An evaluator that is no sum of named terms has one, `network`.
+    An evaluator that is no sum of named terms has one, `network`, and where few defenders are left `progress`.
     """
     meant = _deciding(name, position)
     if meant in BY_HAND:
@@ -239,7 +242,9 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
     split = getattr(evaluator.network.module, "terms", None)
     total = _centipawns(value, scale)
     if split is None:
-        return [("network", total), ("total", total)]
+        alone = _centipawns(_value(_network_alone(name, position.variant), state), scale)
+        added = [("progress", total - alone)] if alone != total else []
+        return [("network", alone), *added, ("total", total)]
     parts = split(evaluator.network.sizes, params, state)
     return [*((term, round(part * scale)) for term, part in parts), ("total", total)]
 
@@ -255,7 +260,7 @@ def remarks(name: str, position: Position) -> list[str]:
         return _weights_taken(meant, position.variant)
     evaluator = _loaded(meant, position.variant)
     taken = [f"evaluator {meant} weights {evaluator.variant}"] if meant in NETWORKS else []
-    params, state = parameters(name, position.variant)[0], position.new_record()[0]
+    params, state = _network_alone(name, position.variant), position.new_record()[0]
     if hasattr(evaluator.network.module, "terms") or not evaluator.arrays:
         return []
     from ..squares import name as square_name
@@ -287,6 +292,14 @@ def remarks(name: str, position: Position) -> list[str]:
 def _deciding(name: str, position: Position) -> str:
     """The name of the evaluator that `name` stands for in a position: as `resolve`, but by hand in a siege."""
     return HAND if is_siege(name, position) else resolve(name, position.variant)
+
+
+def _network_alone(name: str, variant: AnyVariant) -> Any:
+    """Parameters as `parameters` has them, with which a network's value is its own, without `progress`."""
+    params = parameters(name, variant)[0]
+    if "hunted" in params.dtype.names:
+        params["hunted"] = 0
+    return params
 
 
 def _value_without(params: Any, position: Position, sq: int, letter: str) -> float:

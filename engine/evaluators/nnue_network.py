@@ -6,11 +6,13 @@ up from scratch, which is cheap: a board has few pieces. Keys cover what stands 
 update is checked against them, so that an accumulator left over from another line, search or game is correct or unused.
 
 `networks/nnue.py` defines what is computed. A record may hold the hand-written evaluator, too, which is asked instead
-while `siege` is set: for whole searches, so that all their values are on one scale.
+while `siege` is set: for whole searches, so that all their values are on one scale. Where it is not, `progress` of
+`tafl_siege.py` is added in positions with few defenders.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from ..squares import CELLS, ORIGIN, TARGET, squares
 from . import tafl
 from .networks import nnue
 from .networks.nnue import HEADS, MOST_UNITS
+from .tafl_siege import progress
 
 if TYPE_CHECKING:
     from .network import Network
@@ -45,6 +48,9 @@ PLIES = 256
 MOST_STEPS = 6
 """An accumulator is updated over at most this many plies; beyond, summing from scratch is faster."""
 MOST_CHANGES = 64
+HALF_SURE, SURER = 1.5, 1.5
+"""The network's logit at which half of `progress` counts, and how steeply more counts above it: who does not win must
+not be lured into hurrying. Set by hand (docs/experiments/strength.md)."""
 _UNIT = 1.0 / nnue.LOGIT
 """A power of two, so that scaling is exact."""
 
@@ -69,6 +75,7 @@ NNUE = np.dtype(
         ("added", "i8", (CELLS,)),  # scratch: where rows begin
         ("removed", "i8", (CELLS,)),
         ("siege", "i8"),  # whether every position is evaluated by hand
+        ("hunted", "i8"),  # `progress` counts with at most so many defenders, king included; 0: never
         ("by_hand", tafl.DEFAULT),
     ],
     align=True,
@@ -263,7 +270,10 @@ def value(p, s):
     total = p.output_bias[head]
     for unit in range(0, p.units, LANES):
         total += dot_squares(load_words(p.sums, at + unit), p.output, head * MOST_UNITS + unit)
-    return total * _UNIT
+    x = total * _UNIT
+    if s.count[1] <= p.hunted and s.king:
+        x += progress(p.by_hand, s) / p.scale / (1.0 + math.exp(SURER * (HALF_SURE - x)))
+    return x
 
 
 @entry

@@ -22,9 +22,9 @@ from ..score import MAX_EVAL
 from ..squares import CELLS, STRIDE, squares
 from .tafl_features import FEATURES, ROWS, extract_features
 from .tafl_siege import COUNTS as SIEGE_COUNTS
+from .tafl_siege import PROGRESS, siege_value
 from .tafl_siege import WEIGHTS as SIEGE_WEIGHTS
-from .tafl_siege import siege_value
-from .tafl_weights import siege_weights_for, squares_alike, weights_for
+from .tafl_weights import progress_weights_for, siege_weights_for, squares_alike, weights_for
 
 TERMS = (
     "material",
@@ -81,6 +81,7 @@ DEFAULT = np.dtype(
         ("defender_rows", "i4", (ROWS,)),
         ("siege", SIEGE_COUNTS),
         ("siege_weights", SIEGE_WEIGHTS),
+        ("progress_weights", PROGRESS),
         ("terms", [(term, "i8") for term in TERMS]),
     ],
     align=True,
@@ -97,6 +98,8 @@ def parameters(variant: Variant, weights: str = "") -> Any:
     for name, weight in siege.items():
         p["siege_weights"][name] = weight
     p["besieged"] = p["siege_weights"]["men"] + 1 if siege else 0
+    for name, weight in progress_weights_for(variant, weights).items():
+        p["progress_weights"][name] = weight
     p["attackers"], p["defenders"] = variant.attackers, variant.defenders
     state = np.frombuffer(template(variant.rules, "tTK") + bytes(TAFL.itemsize - CORE.stop), TAFL)[0]
     kinds = squares_alike(variant.size)

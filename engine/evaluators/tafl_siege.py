@@ -6,6 +6,8 @@ which both sides have men, and keep attackers in the corners long after the king
 term, like the endgame terms of chess engines; it costs nothing while the defenders have more than `men` men.
 
 Weights are set by hand, under `siege` in the files of `weights/`; a file without that table has no such term.
+
+`progress` is for networks, which know who wins such an endgame, but not how far away the end is.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from ..compile.bitboard import (
 from ..compile.jit import inline, kernel
 from ..games.tafl.codes import KING
 from ..squares import STRIDE
-from .tafl_features import flood_fill, slides
+from .tafl_features import flood_fill, slides, write_bitboards
 
 COUNT_NAMES = (
     "region",  # squares the king could reach, corners excluded, if attackers never moved and his men made way
@@ -49,6 +51,10 @@ WEIGHT_NAMES = ("men", "level", "corners", *COUNT_NAMES)
 """The weights in a file: the most men that the king may have left; a constant; per corner that he could reach (`goals`
 of `tafl_features`); per unit of each count. All but `men` in sixteenths of a centipawn, for the attackers."""
 WEIGHTS = np.dtype([(name, "i8") for name in WEIGHT_NAMES])
+PROGRESS_NAMES = ("level", "two_moves", "men_moves", "king_near", "edge")
+"""The weights of `progress` in a file, under `progress`: a constant; per unit of the first two counts as above; per
+attacker within two squares of the king, diagonals included; per square between the king and the nearest edge."""
+PROGRESS = np.dtype([(name, "i8") for name in PROGRESS_NAMES])
 
 
 def is_shut_off(params: Any, position: Any) -> bool:
@@ -101,10 +107,22 @@ def gaps_in(walls):
     return (found | behind_north & behind_east | behind_south & behind_west) & ~walls
 
 
+@inline
+def in_two_moves(s, king, free):
+    """How many squares of a set the king can reach in at most two moves."""
+    far = s.reach[KING]
+    return popcount(slides(slides(king, free, s.width, far), free, s.width, far))
+
+
+@inline
+def along_lines(men, free):
+    """The squares of a set that men can move to, rows and columns counted separately."""
+    return popcount(fill_ranks(men, free)) + popcount(fill_files(men, free))
+
+
 @kernel
 def count_siege(p, s, empty):
     """Write the counts to `p.siege`, with sets of the height of `empty`. Both sides' rows must be in `p` already."""
-    n = s.width
     attackers = load(empty, p.attacker_rows, 0)
     defenders = load(empty, p.defender_rows, 0)
     goals = load(empty, p.goals, 0)
@@ -124,15 +142,12 @@ def count_siege(p, s, empty):
     p.siege.tight = popcount(tight)
     p.siege.gaps = popcount(neighbours(tight) & gaps)
     p.siege.guards = popcount(guards & region)
-    free = open_ & ~defenders
-    far = s.reach[KING]
-    p.siege.two_moves = popcount(slides(slides(king, free, n, far), free, n, far))
+    p.siege.two_moves = in_two_moves(s, king, open_ & ~defenders)
     open_ = load(empty, p.free, 0) & ~attackers & ~king
     gaps = gaps_in(~open_) & open_ & ~men
     p.siege.men_region = popcount(flood_fill(men, open_))
     p.siege.men_tight = popcount(flood_fill(men, open_ & ~gaps))
-    open_ = open_ & ~men
-    p.siege.men_moves = popcount(fill_ranks(men, open_)) + popcount(fill_files(men, open_))
+    p.siege.men_moves = along_lines(men, open_ & ~men)
     near = around(around(men))
     p.siege.men_near = popcount(near & attackers)
     p.siege.men_far = popcount(around(around(near)) & attackers)
@@ -153,3 +168,32 @@ def siege_value(p, s, corners):
     value += weight.men_region * seen.men_region + weight.men_tight * seen.men_tight
     value += weight.men_moves * seen.men_moves
     return value + weight.men_near * seen.men_near + weight.men_far * seen.men_far
+
+
+@kernel
+def weigh_progress(p, s, empty):
+    """The sum of `progress`, in sixteenths of a centipawn, with sets of the height of `empty`."""
+    write_bitboards(p, s, s.width)
+    attackers = load(empty, p.attacker_rows, 0)
+    defenders = load(empty, p.defender_rows, 0)
+    row = s.king // STRIDE
+    column = s.king - row * STRIDE
+    king = single(attackers, row + 2, 1 << column)
+    occupied = attackers | defenders
+    free = load(empty, p.inside, 0) & ~load(empty, p.goals, 0) & ~occupied
+    weight = p.progress_weights
+    value = weight.level + weight.two_moves * in_two_moves(s, king, free)
+    value += weight.men_moves * along_lines(defenders & ~king, load(empty, p.free, 0) & ~occupied)
+    value += weight.king_near * popcount(around(around(king)) & attackers)
+    return value + weight.edge * (min(row, column, s.width + 1 - row, s.width + 1 - column) - 1)
+
+
+@kernel
+def progress(p, s):
+    """How near the end is for attackers who win, in centipawns, never less than 0.
+
+    Less room for the king and his men, attackers around him, and a king near the edge mean fewer plies to the end.
+    """
+    if s.width + 3 < LOW:
+        return max(weigh_progress(p, s, empty_low()), 0) >> 4
+    return max(weigh_progress(p, s, empty_high()), 0) >> 4

@@ -80,12 +80,18 @@ def siege_weights_for(variant: Variant, weights: str = "") -> Mapping[str, int]:
     return read_siege(file_for(variant, weights), weights)
 
 
+def progress_weights_for(variant: Variant, weights: str = "") -> Mapping[str, int]:
+    """The weights of `progress` of `tafl_siege.py` for a variant; empty where its file has none."""
+    return read_progress(file_for(variant, weights), weights)
+
+
 @lru_cache(maxsize=16)
 def read(name: str, weights: str = "") -> Mapping[str, Any]:
-    """The weights in one file of a set, without those of the siege."""
+    """The weights in one file of a set, without those of the siege and of progress."""
     table = _table(FOLDER / weights / f"{name}.toml")
     del table["family"]
     table.pop("siege", None)
+    table.pop("progress", None)
     return table
 
 
@@ -93,6 +99,12 @@ def read(name: str, weights: str = "") -> Mapping[str, Any]:
 def read_siege(name: str, weights: str = "") -> Mapping[str, int]:
     """The weights of the siege in one file of a set."""
     return _table(FOLDER / weights / f"{name}.toml").get("siege", {})
+
+
+@lru_cache(maxsize=16)
+def read_progress(name: str, weights: str = "") -> Mapping[str, int]:
+    """The weights of progress in one file of a set."""
+    return _table(FOLDER / weights / f"{name}.toml").get("progress", {})
 
 
 def _table(path: Path) -> dict[str, Any]:

@@ -147,18 +147,36 @@ def siege(men: str, side: str) -> Any:
     return games.from_fen(games.find("copenhagen"), fen)
 
 
-@pytest.mark.parametrize(("men", "by_hand"), [("3T3T3", False), ("3T7", True), ("11", True), ("3T7!", False)])
+@pytest.mark.parametrize(
+    ("men", "by_hand"), [("3T3T3", False), ("3T7", True), ("11", True), ("1T1T3T3!", False)]
+)
 @pytest.mark.parametrize("side", ["a", "d"])
 def test_a_siege_is_evaluated_by_hand(men: str, side: str, by_hand: bool) -> None:
     """With three men left besides the king, or fewer, and no corner that he can reach: by searches and by `eval`."""
     position = siege(men, side)
     picked, other = [evaluators.HAND, "net-copenhagen-5"][:: 1 if by_hand else -1]
-    limits = Limits(depth=4)
+    limits = Limits(depth=2)
     default = lines(Settings(hash_mib=1), limits, position)
     assert default == lines(Settings(hash_mib=1, evaluator=picked), limits, position)
     assert default != lines(Settings(hash_mib=1, evaluator=other), limits, position)
     for ask in (evaluators.terms, evaluators.remarks):
         assert ask("default", position) == ask(picked, position) != ask(other, position)
+
+
+@pytest.mark.parametrize("side", ["a", "d"])
+def test_few_defenders_and_an_open_corner_add_progress(side: str) -> None:
+    """To the network's value, in every position of a search with three men or fewer."""
+    position, more = siege("3T7!", side), siege("3T3T3!", side)
+    network = dict(evaluators.terms("net-copenhagen-5", position))["network"]
+    (name, alone), (also, added), (_, total) = evaluators.terms("default", position)
+    assert (name, also, alone, total) == ("network", "progress", network, network + added)
+    assert added > 0
+    assert evaluators.remarks("default", position) == evaluators.remarks("net-copenhagen-5", position)
+    assert evaluators.terms("default", more) == evaluators.terms("net-copenhagen-5", more)
+    limits = Limits(depth=2)
+    default = lines(Settings(hash_mib=1), limits, position)
+    for other in ("net-copenhagen-5", evaluators.HAND):
+        assert default != lines(Settings(hash_mib=1, evaluator=other), limits, position)
 
 
 def test_a_search_becomes_a_siege_with_its_root_and_never_below(monkeypatch: pytest.MonkeyPatch) -> None:

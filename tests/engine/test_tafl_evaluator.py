@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 import re
 from typing import Any
@@ -15,11 +16,13 @@ from hnefi.engine import evaluators, games
 from hnefi.engine.catalogue import names
 from hnefi.engine.evaluators import tafl, tafl_weights
 from hnefi.engine.evaluators.tafl_features import FEATURE_NAMES
-from hnefi.engine.evaluators.tafl_siege import COUNT_NAMES, WEIGHT_NAMES
+from hnefi.engine.evaluators.tafl_siege import COUNT_NAMES, PROGRESS_NAMES, WEIGHT_NAMES
+from hnefi.engine.games import interface as verbs
 from hnefi.engine.games.base_position import Position
 from hnefi.engine.games.tafl.codes import KING, PIECE_CODES
 from hnefi.engine.games.tafl.variant import Variant
 from hnefi.engine.squares import DIRECTIONS, file_of, rank_of, squares
+from hnefi.tools.bench.siege import SHIPPED, read
 
 TAFL = [name for name in names() if isinstance(games.find(name), Variant)]
 
@@ -248,6 +251,16 @@ class Twin:
             "men_far": near(4),
         }
 
+    def progress(self) -> int:
+        """In sixteenths of a centipawn."""
+        w = tafl_weights.progress_weights_for(self.variant)
+        counts = self.siege_counts()
+        file, rank = file_of(self.king), rank_of(self.king)
+        near = sum(abs(file_of(a) - file) <= 2 and abs(rank_of(a) - rank) <= 2 for a in self.attackers)
+        edge = min(file, rank, self.size - 1 - file, self.size - 1 - rank)
+        rooms = w["two_moves"] * counts["two_moves"] + w["men_moves"] * counts["men_moves"]
+        return w["level"] + rooms + w["king_near"] * near + w["edge"] * edge
+
     def kind(self, sq: int) -> int:
         """The kind of a square by its two distances from the edges: (0 0), (0 1), (1 1), (0 2) and so on."""
         distances = [min(at, self.size - 1 - at, 4) for at in (file_of(sq), rank_of(sq))]
@@ -318,6 +331,33 @@ def test_siege_equals_the_slow_form(name: str) -> None:
         for count, value in counts.items():
             seen[count].add(value)
     assert {count for count, values in seen.items() if len(values) < 2} == set()
+
+
+@pytest.mark.parametrize("name", ["copenhagen", "fetlar"])
+def test_progress_equals_the_slow_form(name: str) -> None:
+    """Counted the more the surer the network is of the attackers."""
+    params = evaluators.parameters("default", games.find(name))[0]
+    few, scale = int(params["hunted"]), float(params["scale"])
+    assert few == tafl_weights.siege_weights_for(games.find(name))["men"] + 1  # type: ignore[arg-type]
+    shares: list[float] = []
+    least = 0
+    real = [games.from_fen(games.find(name), one.fen) for one in read(SHIPPED) if one.variant == name]
+    for position in [*real, *(bare(name, seed) for seed in range(60))]:
+        if position is None:
+            continue
+        state, twin = position.new_record()[0], Twin(position)
+        params["hunted"] = few
+        value = verbs.value(params, state)
+        params["hunted"] = len(twin.defenders)
+        alone = verbs.value(params, state)
+        shares.append(1 / (1 + math.exp(1.5 * (1.5 - alone))))
+        least += twin.progress() < 0
+        added = shares[-1] * (max(twin.progress(), 0) // 16) / scale
+        assert value == pytest.approx(alone + added, abs=1e-9), position.fen()
+    assert sum(share < 0.1 for share in shares) > 5
+    assert sum(0.1 < share < 0.9 for share in shares) > 5
+    assert sum(share > 0.9 for share in shares) > 5
+    assert least > 0
 
 
 def test_a_siege_begins_with_the_last_men() -> None:
@@ -393,6 +433,9 @@ def test_files_of_weights_are_whole(name: str, weights: str) -> None:
     siege = tafl_weights.read_siege(name, weights)
     assert set(siege) in (set(), set(WEIGHT_NAMES))
     assert all(isinstance(value, int) and abs(value) <= 32000 for value in siege.values())
+    progress = tafl_weights.read_progress(name, weights)
+    assert set(progress) == (set(PROGRESS_NAMES) if siege else set())
+    assert all(isinstance(value, int) and abs(value) <= 32000 for value in progress.values())
 
 
 def test_every_set_of_weights_has_a_name() -> None:
