@@ -166,7 +166,9 @@ def test_a_siege_is_evaluated_by_hand(men: str, side: str, by_hand: bool) -> Non
 @pytest.mark.parametrize("side", ["a", "d"])
 def test_few_defenders_and_an_open_corner_add_progress(side: str) -> None:
     """To the network's value, in every position of a search with three men or fewer."""
-    position, more = siege("3T7!", side), siege("3T3T3!", side)
+    rows = "2t5t2/1t4t2t1/7t2t/8t2/{}/5K5/t10/11/tt1t7/1t7t1/2t5t2"
+    game = games.find("copenhagen")
+    position, more = (games.from_fen(game, f"{rows.format(row)} {side}") for row in ("10T", "7TTTT"))
     network = dict(evaluators.terms("net-copenhagen-5", position))["network"]
     (name, alone), (also, added), (_, total) = evaluators.terms("default", position)
     assert (name, also, alone, total) == ("network", "progress", network, network + added)
