@@ -7,7 +7,7 @@ term, like the endgame terms of chess engines; it costs nothing while the defend
 
 Weights are set by hand, under `siege` in the files of `weights/`; a file without that table has no such term.
 
-`progress` is for networks, which know who wins such an endgame, but not how far away the end is.
+`progress` is for networks: where a corner is open, a few counts tell more of how far away the end is than they see.
 """
 
 from __future__ import annotations
