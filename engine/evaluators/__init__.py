@@ -192,7 +192,7 @@ def _with_endgames(name: str, variant: AnyVariant) -> Any:
     if variant.hash not in _made:
         _made[variant.hash] = parameters(name, variant)
         by_hand = _made[variant.hash][0]["by_hand"] = parameters(HAND, variant)[0]
-        _made[variant.hash][0]["hunted"] = by_hand["besieged"]
+        _made[variant.hash][0]["few"] = by_hand["besieged"]
     return _made[variant.hash]
 
 
@@ -206,10 +206,10 @@ def is_siege(name: str, position: Position) -> bool:
     variant = position.variant
     if name not in PICKING or resolve(name, variant) in BY_HAND or not isinstance(variant, Variant):
         return False
-    from .tafl_weights import siege_weights_for
+    from .tafl_weights import endgame_weights_for
 
     men = sum(letter.isupper() for _, letter in position.pieces()) - 1
-    if men > siege_weights_for(variant).get("men", -1):
+    if men > endgame_weights_for(variant, "siege").get("men", -1):
         return False
     from .tafl_siege import is_shut_off
 
@@ -297,8 +297,8 @@ def _deciding(name: str, position: Position) -> str:
 def _network_alone(name: str, variant: AnyVariant) -> Any:
     """Parameters as `parameters` has them, with which a network's value is its own, without `progress`."""
     params = parameters(name, variant)[0]
-    if "hunted" in params.dtype.names:
-        params["hunted"] = 0
+    if "few" in params.dtype.names:
+        params["few"] = 0
     return params
 
 

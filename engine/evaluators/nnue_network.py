@@ -48,9 +48,10 @@ PLIES = 256
 MOST_STEPS = 6
 """An accumulator is updated over at most this many plies; beyond, summing from scratch is faster."""
 MOST_CHANGES = 64
-HALF_SURE, SURER = 1.5, 1.5
-"""The network's logit at which half of `progress` counts, and how steeply more counts above it: who does not win must
-not be lured into hurrying. Set by hand (docs/experiments/strength.md)."""
+MIDPOINT = 1.5
+"""The network's logit at which half of `progress` counts; less counts below, so that attackers who are not winning do
+not hurry and let the king escape. Set by hand, as `STEEPNESS` (docs/experiments/strength.md)."""
+STEEPNESS = 1.5
 _UNIT = 1.0 / nnue.LOGIT
 """A power of two, so that scaling is exact."""
 
@@ -75,7 +76,7 @@ NNUE = np.dtype(
         ("added", "i8", (CELLS,)),  # scratch: where rows begin
         ("removed", "i8", (CELLS,)),
         ("siege", "i8"),  # whether every position is evaluated by hand
-        ("hunted", "i8"),  # `progress` counts with at most so many defenders, king included; 0: never
+        ("few", "i8"),  # `progress` counts with at most so many defenders, king included; 0: never
         ("by_hand", tafl.DEFAULT),
     ],
     align=True,
@@ -271,8 +272,8 @@ def value(p, s):
     for unit in range(0, p.units, LANES):
         total += dot_squares(load_words(p.sums, at + unit), p.output, head * MOST_UNITS + unit)
     x = total * _UNIT
-    if s.count[1] <= p.hunted and s.king:
-        x += progress(p.by_hand, s) / p.scale / (1.0 + math.exp(SURER * (HALF_SURE - x)))
+    if s.count[1] <= p.few and s.king:
+        x += progress(p.by_hand, s) / p.scale / (1.0 + math.exp(STEEPNESS * (MIDPOINT - x)))
     return x
 
 

@@ -24,7 +24,7 @@ from .tafl_features import FEATURES, ROWS, extract_features
 from .tafl_siege import COUNTS as SIEGE_COUNTS
 from .tafl_siege import PROGRESS, siege_value
 from .tafl_siege import WEIGHTS as SIEGE_WEIGHTS
-from .tafl_weights import progress_weights_for, siege_weights_for, squares_alike, weights_for
+from .tafl_weights import endgame_weights_for, squares_alike, weights_for
 
 TERMS = (
     "material",
@@ -94,11 +94,11 @@ def parameters(variant: Variant, weights: str = "") -> Any:
     p = record[0]
     for name, values in weights_for(variant, weights).items():
         p[name] = values
-    siege = siege_weights_for(variant, weights)
+    siege = endgame_weights_for(variant, "siege", weights)
     for name, weight in siege.items():
         p["siege_weights"][name] = weight
     p["besieged"] = p["siege_weights"]["men"] + 1 if siege else 0
-    for name, weight in progress_weights_for(variant, weights).items():
+    for name, weight in endgame_weights_for(variant, "progress", weights).items():
         p["progress_weights"][name] = weight
     p["attackers"], p["defenders"] = variant.attackers, variant.defenders
     state = np.frombuffer(template(variant.rules, "tTK") + bytes(TAFL.itemsize - CORE.stop), TAFL)[0]

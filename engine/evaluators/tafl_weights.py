@@ -18,6 +18,8 @@ from ..games.tafl.variant import Variant
 from ..squares import file_of, rank_of, squares
 
 FOLDER = Path(__file__).with_name("weights")
+ENDGAME_TERMS = ("siege", "progress")
+"""Terms of `tafl_siege.py` whose weights have a table of their own in a file."""
 KINDS = 15
 """Kinds of squares: those alike under the symmetries of the board, five and more steps from an edge taken as one."""
 
@@ -75,36 +77,25 @@ def weights_for(variant: Variant, weights: str = "") -> Mapping[str, Any]:
     return read(file_for(variant, weights), weights)
 
 
-def siege_weights_for(variant: Variant, weights: str = "") -> Mapping[str, int]:
-    """The weights of the siege for a variant, as `tafl_siege.py` names them; empty where its file has none."""
-    return read_siege(file_for(variant, weights), weights)
-
-
-def progress_weights_for(variant: Variant, weights: str = "") -> Mapping[str, int]:
-    """The weights of `progress` of `tafl_siege.py` for a variant; empty where its file has none."""
-    return read_progress(file_for(variant, weights), weights)
+def endgame_weights_for(variant: Variant, term: str, weights: str = "") -> Mapping[str, int]:
+    """The weights of a term of `tafl_siege.py`, `siege` or `progress`, for a variant; empty where its file has none."""
+    return read_endgame(file_for(variant, weights), term, weights)
 
 
 @lru_cache(maxsize=16)
 def read(name: str, weights: str = "") -> Mapping[str, Any]:
-    """The weights in one file of a set, without those of the siege and of progress."""
+    """The weights in one file of a set, without those of the endgame terms."""
     table = _table(FOLDER / weights / f"{name}.toml")
     del table["family"]
-    table.pop("siege", None)
-    table.pop("progress", None)
+    for term in ENDGAME_TERMS:
+        table.pop(term, None)
     return table
 
 
-@lru_cache(maxsize=16)
-def read_siege(name: str, weights: str = "") -> Mapping[str, int]:
-    """The weights of the siege in one file of a set."""
-    return _table(FOLDER / weights / f"{name}.toml").get("siege", {})
-
-
-@lru_cache(maxsize=16)
-def read_progress(name: str, weights: str = "") -> Mapping[str, int]:
-    """The weights of progress in one file of a set."""
-    return _table(FOLDER / weights / f"{name}.toml").get("progress", {})
+@lru_cache(maxsize=32)
+def read_endgame(name: str, term: str, weights: str = "") -> Mapping[str, int]:
+    """The weights of an endgame term in one file of a set."""
+    return _table(FOLDER / weights / f"{name}.toml").get(term, {})
 
 
 def _table(path: Path) -> dict[str, Any]:

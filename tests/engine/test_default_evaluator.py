@@ -155,7 +155,8 @@ def test_a_siege_is_evaluated_by_hand(men: str, side: str, by_hand: bool) -> Non
     """With three men left besides the king, or fewer, and no corner that he can reach: by searches and by `eval`."""
     position = siege(men, side)
     picked, other = [evaluators.HAND, "net-copenhagen-5"][:: 1 if by_hand else -1]
-    limits = Limits(depth=2)
+    # Deeper, few enough men are left for the network to have `progress`.
+    limits = Limits(depth=4 if by_hand else 2)
     default = lines(Settings(hash_mib=1), limits, position)
     assert default == lines(Settings(hash_mib=1, evaluator=picked), limits, position)
     assert default != lines(Settings(hash_mib=1, evaluator=other), limits, position)
