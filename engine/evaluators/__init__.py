@@ -199,7 +199,8 @@ def _with_endgames(name: str, variant: AnyVariant) -> Any:
 def is_siege(name: str, position: Position) -> bool:
     """Whether searches of a position are to evaluate by hand, although `name` picks a network for its rules.
 
-    The defenders have few men left, and the king is shut off from the goals: the network does not know how to win then.
+    The king is caged, or the defenders have few men left and he is shut off from the goals: the network does not know
+    how to win then.
     """
     from ..games.tafl.variant import Variant
 
@@ -208,12 +209,18 @@ def is_siege(name: str, position: Position) -> bool:
         return False
     from .tafl_weights import endgame_weights_for
 
-    men = sum(letter.isupper() for _, letter in position.pieces()) - 1
-    if men > endgame_weights_for(variant, "siege").get("men", -1):
+    weights = endgame_weights_for(variant, "siege")
+    if not weights:
         return False
-    from .tafl_siege import is_shut_off
+    from .tafl_siege import CAGE, CAGE_ATTACKERS, king_region
 
-    return is_shut_off(_with_endgames(resolve(name, variant), variant)[0]["by_hand"], position)
+    by_hand = _with_endgames(resolve(name, variant), variant)[0]["by_hand"]
+    squares, open_to_him = king_region(by_hand, position)
+    defenders = _defenders(position)
+    attackers = sum(letter.islower() for _, letter in position.pieces())
+    if squares <= CAGE and attackers >= CAGE_ATTACKERS:
+        return True
+    return defenders <= weights["men"] + 1 and not open_to_him
 
 
 def attune(params: Any, name: str, position: Position) -> None:
@@ -223,6 +230,18 @@ def attune(params: Any, name: str, position: Position) -> None:
     """
     if name in PICKING and resolve(name, position.variant) in NETWORKS:
         params[0]["siege"] = is_siege(name, position)
+        if params[0]["siege"]:
+            _besiege(params[0]["by_hand"], position)
+
+
+def _defenders(position: Position) -> int:
+    """How many pieces the defenders have, king included."""
+    return sum(letter.isupper() for _, letter in position.pieces())
+
+
+def _besiege(by_hand: Any, position: Position) -> None:
+    """Let `siege` of the hand-written evaluator count in all that follows from a position, with however many men."""
+    by_hand["besieged"] = _defenders(position)
 
 
 def terms(name: str, position: Position) -> list[tuple[str, int]]:
@@ -234,6 +253,8 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
     if meant in BY_HAND:
         module = _by_hand(meant, position.variant)
         params = parameters(meant, position.variant)
+        if meant != resolve(name, position.variant):
+            _besiege(params[0], position)
         total = int(module.terms(params[0], position.new_record()[0]))
         return [*zip(module.TERMS, params[0]["terms"].tolist(), strict=True), ("total", total)]
     evaluator = _loaded(meant, position.variant)

@@ -57,9 +57,15 @@ attacker within two squares of the king, diagonals included; per square between 
 PROGRESS = np.dtype([(name, "i8") for name in PROGRESS_NAMES])
 
 
-def is_shut_off(params: Any, position: Any) -> bool:
-    """Whether the king could reach no goal if the attackers never moved and his own men made way; `params` are those of
-    the hand-written evaluator for the position's rules."""
+CAGE = 12
+"""The most squares that a caged king can reach. In games that were drawn by length it was at most 8 or at least 88."""
+CAGE_ATTACKERS = 13
+"""With fewer attackers a cage leaves too few to hunt his men: evaluated by hand they let him escape more often."""
+
+
+def king_region(params: Any, position: Any) -> tuple[int, bool]:
+    """How many squares the king could reach if the attackers never moved and his own men made way, and whether a goal
+    is among them; `params` are those of the hand-written evaluator for the position's rules."""
     open_, goals = params["inside"].tolist(), params["goals"].tolist()
     reached, added = [0] * len(open_), [0] * len(open_)
     for sq, letter in position.pieces():
@@ -73,7 +79,8 @@ def is_shut_off(params: Any, position: Any) -> bool:
         spread = [row << 1 | row >> 1 for row in reached]
         beside = zip([0, *reached[:-1]], [*reached[1:], 0], spread, open_, reached, strict=True)
         added = [(below | above | along) & free & ~old for below, above, along, free, old in beside]
-    return not any(row & goal for row, goal in zip(reached, goals, strict=True))
+    squares = sum(row.bit_count() for row in reached) - 1
+    return squares, any(row & goal for row, goal in zip(reached, goals, strict=True))
 
 
 @inline

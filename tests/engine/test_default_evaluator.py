@@ -10,7 +10,7 @@ import pytest
 
 from hnefi.engine import bench, evaluators, games, warmup
 from hnefi.engine.evaluators import files, tafl, tafl_weights
-from hnefi.engine.evaluators.tafl_siege import is_shut_off
+from hnefi.engine.evaluators.tafl_siege import CAGE, CAGE_ATTACKERS, king_region
 from hnefi.engine.games.tafl.variant import names
 from hnefi.engine.search import skill
 from hnefi.engine.search.searcher import Searcher
@@ -220,21 +220,82 @@ def test_every_thread_of_a_tree_search_evaluates_a_siege_by_hand(monkeypatch: py
     assert seen == [1, 1, 1]
 
 
-def test_a_king_is_shut_off_where_the_evaluator_sees_no_goal() -> None:
+CAGED = {
+    "a corner beside him is open": (
+        "copenhagen",
+        "3Ttt2T2/1tK1t2tt2/tttt4t1T/2tttt5/2t8/11/11/11/T10/11/8T2",
+    ),
+    "shut off": ("copenhagen", "4ttKt3/1Tt3t4/T1tt2t3t/4t6/2T3t4/11/7t3/11/5t2t1T/1T6T2/11"),
+    "eight men": ("fetlar", "8T2/1T7T1/T7tt1/7t2t/7tttK/6tt1tt/7tt1t/5t5/8t1T/2T6T1/8T2"),
+}
+"""Rules, and the board after 300 plies of a game of the engine against an older version, drawn by length."""
+
+
+@pytest.mark.parametrize(("variant", "board"), CAGED.values(), ids=CAGED)
+@pytest.mark.parametrize("side", ["a", "d"])
+def test_a_caged_king_is_besieged_however_many_men_he_has(variant: str, board: str, side: str) -> None:
+    position = games.from_fen(games.find(variant), f"{board} {side}")
+    assert evaluators.is_siege("default", position)
+    found, by_hand = (dict(evaluators.terms(name, position)) for name in ("default", evaluators.HAND))
+    assert by_hand["siege"] == 0 < found["siege"]
+    # Posts no longer count once the king is shut off.
+    assert found["siege"] + found["posts"] - by_hand["posts"] == found["total"] - by_hand["total"]
+    searcher = Searcher(Settings(hash_mib=1))
+    lines(Settings(hash_mib=1), Limits(depth=1), position, searcher)
+    men = sum(letter.isupper() for _, letter in position.pieces())
+    assert (searcher.params[0]["siege"], searcher.params[0]["by_hand"]["besieged"]) == (1, men)
+    best = lines(Settings(hash_mib=1), Limits(depth=1), position)[-1]
+    assert best != lines(Settings(hash_mib=1, evaluator=evaluators.HAND), Limits(depth=1), position)[-1]
+
+
+def test_a_cage_has_few_squares_and_many_attackers() -> None:
+    """With a square more or an attacker less the network decides; a corner is open, and he has four men."""
+    board = "11/11/{}/1T1T1T1T3/11/11/{}7/{}6/4t6/1K2t6/4t6 a"
+    cage, wider, fewer = (
+        games.from_fen(games.find("copenhagen"), board.format(*rows))
+        for rows in (("ttttt6", "3t", "ttt1t"), ("ttttt6", "2tt", "tt2t"), ("tttt7", "3t", "ttt1t"))
+    )
+    params = tafl.parameters(cage.variant)[0]
+    assert [king_region(params, position) for position in (cage, wider)] == [(CAGE, True), (CAGE + 1, True)]
+    assert [_attackers(position) for position in (cage, wider, fewer)] == [CAGE_ATTACKERS] * 2 + [
+        CAGE_ATTACKERS - 1
+    ]
+    assert [evaluators.is_siege("default", position) for position in (cage, wider, fewer)] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_the_start_is_no_cage() -> None:
+    """The king cannot move, but his own men stand around him, not the attackers."""
+    for name in ("copenhagen", "fetlar"):
+        assert not evaluators.is_siege("default", games.initial(games.find(name)))
+
+
+def _attackers(position: Any) -> int:
+    return sum(letter.islower() for _, letter in position.pieces())
+
+
+def test_the_king_s_region_is_that_of_the_evaluator() -> None:
     """Twins: one in Python, the other a kernel. From real sieges, and with an attacker taken away, or a man added."""
     counts = [0, 0]
     for one in read(SHIPPED):
         variant = games.find(one.variant)
         params = tafl.parameters(variant)[0]
+        params["besieged"] = variant.defenders + 1
         board, rest = one.fen.split(maxsplit=1)
         squares = re.sub(r"\d+", lambda found: "." * int(found[0]), board)
         for changed in (squares, squares.replace("t", ".", 1), squares.replace("t", "T", 1)):
             board = re.sub(r"\.+", lambda found: str(len(found[0])), changed)
             position = games.from_fen(variant, f"{board} {rest}")
             tafl.value(params, position.new_record()[0])
-            shut = is_shut_off(params, position)
-            assert shut == (int(params["features"]["goals"]) == 0), position.fen()
-            counts[shut] += 1
+            region, is_open = king_region(params, position)
+            goals = int(params["features"]["goals"])
+            assert (region, is_open) == (int(params["siege"]["region"]) + goals - 1, goals > 0), (
+                position.fen()
+            )
+            counts[is_open] += 1
     assert min(counts) > 50
 
 
