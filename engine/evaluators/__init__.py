@@ -26,7 +26,13 @@ BARE = {"simple": ("tafl",), "uniform": tuple(GAMES), "zero": tuple(GAMES)}
 """Architectures that need no file, and the games they know."""
 HAND = "default-2026.3"
 """The newest complete set of weights of the evaluator that is written by hand."""
-BY_HAND = {HAND: "", "hand-alea-1": "alea-1", "default-2026.2": "2026.2", "default-2026.1": "2026.1"}
+BY_HAND = {
+    HAND: "",
+    "hand-alea-1": "alea-1",
+    "hand-copenhagen-org-13-1": "copenhagen-org-13-1",
+    "default-2026.2": "2026.2",
+    "default-2026.1": "2026.1",
+}
 """Names of the hand-written evaluator, each with the set of weights of tafl that is meant: a folder of `weights/`, or
 the newest complete set, which lies beside the folders."""
 NETWORKS = {
@@ -81,6 +87,7 @@ PICKED = {
     "9f070c320c5cd616623c2694522cc1c6acbf0c0e90ebd0a3381e6189f144aa55": "net-magpie-1",  # magpie
     "abc3466fd923a12235565a711c40022153733dd07148dbecd26a612c1b294b24": "net-magpie-1",  # magpie-b3
     "7f57c174ca1f9712d3472e18a1620ae7111166580be8a42055bfdcf73b52ec65": "hand-alea-1",  # alea-evangelii
+    "c8793dcf35112e68f7a88043b89f90314e340cba8b7646febd0a451f64700792": "hand-copenhagen-org-13-1",
 }
 """What `default` is, by the hash of the rules: a network, or weights of their own, that lost to `HAND` on neither side
 (MEASUREMENTS.md). Rules that share a board may share a network."""
@@ -207,41 +214,39 @@ def is_siege(name: str, position: Position) -> bool:
     variant = position.variant
     if name not in PICKING or resolve(name, variant) in BY_HAND or not isinstance(variant, Variant):
         return False
-    from .tafl_weights import endgame_weights_for
-
-    weights = endgame_weights_for(variant, "siege")
-    if not weights:
-        return False
     from .tafl_siege import CAGE, CAGE_ATTACKERS, king_region
 
     by_hand = _with_endgames(resolve(name, variant), variant)[0]["by_hand"]
-    squares, open_to_him = king_region(by_hand, position)
     defenders = _defenders(position)
-    attackers = sum(letter.islower() for _, letter in position.pieces())
-    if squares <= CAGE and attackers >= CAGE_ATTACKERS:
-        return True
-    return defenders <= weights["men"] + 1 and not open_to_him
+    few = defenders <= by_hand["besieged"]
+    many_attackers = len(position.pieces()) - defenders >= CAGE_ATTACKERS
+    if not by_hand["besieged"] or not (few or many_attackers):
+        return False
+    # Asked before every search: with many men only whether it is a cage matters.
+    squares, has_goal = king_region(by_hand, position) if few else king_region(by_hand, position, CAGE)
+    return (many_attackers and 0 <= squares <= CAGE) or (few and not has_goal)
 
 
 def attune(params: Any, name: str, position: Position) -> None:
-    """Let parameters of the evaluator `name` suit searches of a position: in a siege all is evaluated by hand.
+    """Let parameters of the evaluator `name` suit searches of a position: in a siege all is evaluated by hand, and the
+    term `siege` counts in all that follows from it, with however many men.
 
     The record stays the same, so that a search on a short clock needs neither another one nor other kernels.
     """
     if name in PICKING and resolve(name, position.variant) in NETWORKS:
         params[0]["siege"] = is_siege(name, position)
         if params[0]["siege"]:
-            _besiege(params[0]["by_hand"], position)
+            params[0]["by_hand"]["besieged"] = _defenders(position)
+
+
+def in_siege(params: Any) -> bool:
+    """Whether `attune` found a siege: values of such searches are on another scale than those of the network."""
+    return "few" in params.dtype.names and bool(params["siege"])
 
 
 def _defenders(position: Position) -> int:
     """How many pieces the defenders have, king included."""
     return sum(letter.isupper() for _, letter in position.pieces())
-
-
-def _besiege(by_hand: Any, position: Position) -> None:
-    """Let `siege` of the hand-written evaluator count in all that follows from a position, with however many men."""
-    by_hand["besieged"] = _defenders(position)
 
 
 def terms(name: str, position: Position) -> list[tuple[str, int]]:
@@ -253,8 +258,8 @@ def terms(name: str, position: Position) -> list[tuple[str, int]]:
     if meant in BY_HAND:
         module = _by_hand(meant, position.variant)
         params = parameters(meant, position.variant)
-        if meant != resolve(name, position.variant):
-            _besiege(params[0], position)
+        if is_siege(name, position):
+            params[0]["besieged"] = _defenders(position)
         total = int(module.terms(params[0], position.new_record()[0]))
         return [*zip(module.TERMS, params[0]["terms"].tolist(), strict=True), ("total", total)]
     evaluator = _loaded(meant, position.variant)

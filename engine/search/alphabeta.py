@@ -141,6 +141,7 @@ SEARCH = np.dtype(
         ("back", "u2", (8, CELLS)),  # the inverse
         ("parallel", "i8"),  # whether other threads search the same root
         ("generation", "i8"),
+        ("salt", "u8"),  # of the table's keys: entries of searches that evaluate otherwise are not found
         ("mask", "i8"),  # number of buckets of the table, minus 1
         ("root_count", "i8"),
         ("root_best", "i8"),  # index of the best root move of the running iteration
@@ -221,7 +222,7 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
     if alpha >= beta:
         return alpha
     pv_node = beta - alpha > 1
-    key = table_key(s)
+    key = table_key(s) ^ td.salt
     image = least_image(s, td) if ply <= td.symmetry_ply else 0
     if image:
         key ^= s.key ^ image_key(s, td.image[image])
@@ -327,7 +328,7 @@ def search(s, td, table, params, depth, alpha, beta, ply, top):
         make(s, move)
         # At depth 1 quiescence follows, which asks no table.
         if depth > 1:
-            prefetch_bucket(td, table, s.key)
+            prefetch_bucket(td, table, s.key ^ td.salt)
         outcome = s.outcome
         if outcome == 0:
             outcome = adjudicate(s, td.root)
@@ -404,7 +405,7 @@ def search_root(s, td, table, params, depth, first, alpha, beta):
     td.root_best = -1
     td.pv_length[0] = 0
     td.symmetry_ply = SYMMETRY_MAX_PLY if is_symmetric(s, td) else 0
-    key = table_key(s)
+    key = table_key(s) ^ td.salt
     shared = td.parallel and depth >= ABDADA_MIN_DEPTH
     count = td.root_count
     # Moves that other threads are searching are deferred to a second pass.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import evaluators
 from ..compile import structs
 from ..games.base_position import Position
 from ..score import INFINITE, NO_LIMIT, WON
@@ -29,6 +30,9 @@ FALLING_EVAL = 30
 _SELDOM = 64
 """A table with more than this many words per node searched is reallocated rather than cleared."""
 _WORD = 16  # bytes of a table entry
+_SIEGE_SALT = 0x5BD1E995A3C59AC3
+"""Keeps what searches of sieges store apart from what other searches of a game do, as they evaluate by hand. Any number
+would do."""
 
 
 class AlphaBeta(Algorithm):
@@ -103,6 +107,7 @@ class AlphaBeta(Algorithm):
             td["mask"] = (len(table) - ABDADA_WORDS) // (BUCKET * 2) - 1
             td["parallel"] = settings.threads > 1
             td["generation"] = self._generation
+            td["salt"] = _SIEGE_SALT if evaluators.in_siege(params[0]) else 0
             td["nodes"] = 0
             td["aborted"] = 0
             td["seldepth"] = 0

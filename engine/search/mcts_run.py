@@ -34,7 +34,7 @@ class TreeSearch(Algorithm):
         self.tree = np.zeros(1, TREE).view(np.recarray)
         self.nodes: Any = None
         self._root: Position | None = None
-        self._kind: tuple[str, ...] = ()
+        self._kind: tuple[object, ...] = ()
 
     def signal(self, stop: int) -> None:
         """Write the word that every simulation reads."""
@@ -72,7 +72,8 @@ class TreeSearch(Algorithm):
         tree["expansion_threshold"] = 1 if tree["evaluating"] else GAMES
         tree["exploration"] = settings.exploration / 100
         tree["virtual_loss"] = ONE if settings.threads > 1 else 0
-        kind = (position.fits, settings.algorithm, leaf, settings.evaluator)
+        in_siege = evaluators.in_siege(params)
+        kind = (position.fits, settings.algorithm, leaf, settings.evaluator, in_siege)
         whole = len(moves) == len(position.legal_moves())
         since = self._since(position) if whole and kind == self._kind else None
         if since is None:

@@ -20,6 +20,7 @@ from hnefi.tools.bench.siege import SHIPPED, read
 
 PICKED = {
     "alea-evangelii": "hand-alea-1",
+    "copenhagen-org-13": "hand-copenhagen-org-13-1",
     "brandubh": "net-brandubh-2",
     "brandubh-walker": "net-brandubh-2",
     "brandubh-wtf3": "net-brandubh-2",
@@ -123,14 +124,18 @@ def test_other_rules_on_the_same_board_are_evaluated_by_hand() -> None:
     assert warmup.kind(variant, Settings()) == ("tafl", "alphabeta", "default")
 
 
-def test_weights_of_their_own_are_those_of_the_picked_set() -> None:
+@pytest.mark.parametrize(
+    ("name", "weights"), [("alea-evangelii", "alea-1"), ("copenhagen-org-13", "copenhagen-org-13-1")]
+)
+def test_weights_of_their_own_are_those_of_the_picked_set(name: str, weights: str) -> None:
     """The evaluator written by hand keeps the weights that it had for these rules, for what was measured with them."""
-    alea = games.find("alea-evangelii")
-    sets = [evaluators.parameters(name, alea)[0] for name in ("default", "hand-alea-1", evaluators.HAND)]
-    expected = [tafl_weights.weights_for(alea, weights)["lost"] for weights in ("alea-1", "alea-1", "")]
+    variant = games.find(name)
+    chosen = ("default", f"hand-{weights}", evaluators.HAND)
+    sets = [evaluators.parameters(evaluator, variant)[0] for evaluator in chosen]
+    expected = [tafl_weights.weights_for(variant, folder)["lost"] for folder in (weights, weights, "")]
     assert [found["lost"].tolist() for found in sets] == expected
     assert expected[0] != expected[2] == tafl_weights.read("copenhagen-13")["lost"]
-    assert warmup.kind(alea, Settings()) == ("tafl", "alphabeta", "default")
+    assert warmup.kind(variant, Settings()) == ("tafl", "alphabeta", "default")
 
 
 def test_default_searches_with_what_it_picks() -> None:
@@ -138,6 +143,10 @@ def test_default_searches_with_what_it_picks() -> None:
     default = lines(Settings(hash_mib=1), limits)
     assert default == lines(Settings(hash_mib=1, evaluator="net-copenhagen-5"), limits)
     assert default != lines(Settings(hash_mib=1, evaluator=evaluators.HAND), limits)
+
+
+def attackers(position: Any) -> int:
+    return sum(letter.islower() for _, letter in position.pieces())
 
 
 def siege(men: str, side: str) -> Any:
@@ -257,7 +266,7 @@ def test_a_cage_has_few_squares_and_many_attackers() -> None:
     )
     params = tafl.parameters(cage.variant)[0]
     assert [king_region(params, position) for position in (cage, wider)] == [(CAGE, True), (CAGE + 1, True)]
-    assert [_attackers(position) for position in (cage, wider, fewer)] == [CAGE_ATTACKERS] * 2 + [
+    assert [attackers(position) for position in (cage, wider, fewer)] == [CAGE_ATTACKERS] * 2 + [
         CAGE_ATTACKERS - 1
     ]
     assert [evaluators.is_siege("default", position) for position in (cage, wider, fewer)] == [
@@ -267,14 +276,54 @@ def test_a_cage_has_few_squares_and_many_attackers() -> None:
     ]
 
 
+@pytest.mark.parametrize("variant", ["tawlbwrdd", "simple-11", "hingston-original"])
+def test_networks_whose_rules_have_no_siege_evaluate_cages_themselves(variant: str) -> None:
+    board = CAGED["shut off"][1]
+    position = games.from_fen(games.find(variant), f"{board} a")
+    assert attackers(position) >= CAGE_ATTACKERS
+    assert variant in NETWORKS
+    assert not evaluators.is_siege("default", position)
+    assert evaluators.terms("default", position)[0][0] == "network"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "limits", "closing"),
+    [("alphabeta", Limits(depth=3), False), ("puct", Limits(nodes=300), True)],
+    ids=["alphabeta", "puct"],
+)
+def test_a_search_knows_no_values_of_the_other_evaluator(
+    algorithm: str, limits: Limits, closing: bool
+) -> None:
+    """The network's are far from those by hand: what it left in the table or the tree once came out as a score."""
+    board = "8T2/1T7T1/T7tt1/7t1t1/7tttK/6tt1tt/7tt1t/5t5/8t1T/2T6T1/8T2"
+    free = games.from_fen(games.find("fetlar"), f"{board} a")
+    caged = free.play(free.parse_move("j8k8"))
+    assert [evaluators.is_siege("default", position) for position in (free, caged)] == [False, True]
+    first, then = (free, caged) if closing else (caged, free)
+    settings = Settings(algorithm=algorithm, hash_mib=4)
+    searcher = Searcher(settings)
+    lines(settings, Limits(nodes=20_000), first, searcher)
+    assert lines(settings, limits, then, searcher)[-1][1] == lines(settings, limits, then)[-1][1]
+
+
+def test_a_board_without_a_king_is_no_cage() -> None:
+    board = CAGED["shut off"][1].replace("K", "1")
+    position = games.from_fen(games.find("copenhagen"), f"{board} d")
+    assert king_region(tafl.parameters(position.variant)[0], position) == (-1, False)
+    assert not evaluators.is_siege("default", position)
+
+
+def test_counting_the_king_s_region_may_end_early() -> None:
+    position = games.initial(games.find("copenhagen"))
+    params = tafl.parameters(position.variant)[0]
+    all_squares, enough = king_region(params, position)[0], king_region(params, position, CAGE)[0]
+    assert CAGE < enough < all_squares
+
+
 def test_the_start_is_no_cage() -> None:
     """The king cannot move, but his own men stand around him, not the attackers."""
     for name in ("copenhagen", "fetlar"):
         assert not evaluators.is_siege("default", games.initial(games.find(name)))
-
-
-def _attackers(position: Any) -> int:
-    return sum(letter.islower() for _, letter in position.pieces())
 
 
 def test_the_king_s_region_is_that_of_the_evaluator() -> None:

@@ -427,6 +427,7 @@ def test_terms_have_names() -> None:
 
 
 FROZEN = {
+    "copenhagen-org-13-1": "a804eaf007de4daea01e4bcc031d7251583b6baa037d9f0e092a507e7e685ac0",
     "alea-1": "3dff07b7631d9101a5029ce21e389edd96cf632ff7f3e907f78b888a5f38e0b6",
     "2026.1": "49f894d8284f2ce34f44672f9fc1e1a50eb4c9b64ab640af95457220997ef783",
     "2026.2": "3c24712a8bc29e4ae3780c98de32bcb0d28732ae5d9bce9c8928a63c67fb14f0",
