@@ -31,8 +31,8 @@ _SELDOM = 64
 """A table with more than this many words per node searched is reallocated rather than cleared."""
 _WORD = 16  # bytes of a table entry
 _SIEGE_SALT = 0x5BD1E995A3C59AC3
-"""Keeps what searches of sieges store apart from what other searches of a game do, as they evaluate by hand. Any number
-would do."""
+"""Keeps what searches of sieges store apart from what other searches of a game do, as they evaluate by hand. Any
+number but 0 would do."""
 
 
 class AlphaBeta(Algorithm):
