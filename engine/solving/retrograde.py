@@ -15,7 +15,7 @@ the rules allow the move forwards and it leads to exactly this position. Every w
 nothing but the kernels that play the game.
 
 Each function works on a range of numbers. Besides marks it writes only entries of level `n`, and it reads only lower
-levels, so ranges can be processed concurrently, in any order, and again after an interruption.
+levels, so ranges can be processed concurrently, in any order, and again after an interruption, wherever it came.
 
 The word of a position is `DECIDED | winner << WON_BY | plies`, or `OVER` for a board on which the game has ended before
 anyone moves, or, for an undecided one, a kind and a level. Kinds are stored for canonical numbers only.
@@ -83,12 +83,22 @@ def is_level(word, n):
 
 @kernel
 def store(ix, words, side, king, attackers, defenders, word):
-    """Set the word of a position and of its images."""
+    """Set the word of a position and of its images, of the canonical number last.
+
+    A process may be killed between two of these writes. Whatever repeats the range decides by the canonical number
+    whether there is anything left to write.
+    """
     r = ix.king_number[king]
-    words[rank(ix, side, king, attackers, defenders)] = word
+    least = rank(ix, side, king, attackers, defenders)
     for i in range(1, ix.keepings[r]):
         g = ix.keeping[r, i]
-        words[rank(ix, side, king, image_set(ix, g, attackers), image_set(ix, g, defenders))] = word
+        other = rank(ix, side, king, image_set(ix, g, attackers), image_set(ix, g, defenders))
+        if other > least:
+            words[other] = word
+        elif other < least:
+            words[least] = word
+            least = other
+    words[least] = word
 
 
 @inline

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import struct
+import subprocess
+import sys
 import tracemalloc
 import zlib
 from itertools import count
@@ -13,10 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from solve_parts import ROWS, build, key_of, positions, tiny, twin
+from solve_parts import CROSS, ROWS, build, key_of, positions, tiny, twin
 
 from hnefi.engine import games
 from hnefi.engine.games.tafl.variant import Variant
+from hnefi.engine.games.tafl.variant import load as load_variant
 from hnefi.engine.sides import Side
 from hnefi.engine.solving import lookup
 from hnefi.engine.solving.readings import NotSolvable, reading, without_limits
@@ -167,6 +171,57 @@ def test_it_goes_on_where_it_was_ended(
     assert ends > 30
     assert path.read_bytes() == made.read_bytes()
     assert [file.name for file in tmp_path.iterdir()] == ["t"]
+
+
+KILLED_BY_A_PAGE = """
+import ctypes, faulthandler, mmap, os, random, signal, sys
+from pathlib import Path
+
+from hnefi.engine.games.tafl.variant import load
+from hnefi.engine.solving.readings import reading
+from hnefi.tools.solve.build import Builder
+
+def solve(path, page):
+    protected = []
+
+    def on_progress(_):
+        if not protected:
+            start = builder._words.ctypes.data + page * mmap.PAGESIZE
+            assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), mmap.PAGESIZE, mmap.PROT_READ) == 0
+            protected.append(page)
+
+    builder = Builder(reading(load(sys.argv[1])), (1, 2), path, on_progress=on_progress)
+    builder.run()
+
+faulthandler.disable()
+dice = random.Random(1)
+for path in map(Path, sys.argv[2:]):
+    while not path.exists():
+        page = dice.randrange(2, 16)
+        child = os.fork()
+        if not child:
+            solve(path, page)
+            os._exit(0)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+"""Solves tables in processes that are ended by the first write to one page of the words, after a first phase."""
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="protects a page")
+def test_a_kill_between_the_writes_of_one_value_loses_nothing(tmp_path: Path) -> None:
+    """A position has up to eight numbers, and a process may end after any of them is written, most of all where a page
+    is touched for the first time. What goes on must not take the others for written: it once did."""
+    rules, whole = tmp_path / "tiny.toml", tmp_path / "whole"
+    rules.write_text(CROSS)
+    build(load_variant(rules), whole, (1, 2)).close()
+    tables = [tmp_path / f"{number}" for number in range(6)]
+    words = [sys.executable, "-c", KILLED_BY_A_PAGE, *map(str, (rules, *tables))]
+    ends = subprocess.check_output(words, text=True, timeout=250).split()
+    assert set(ends) <= {"0", f"-{signal.SIGSEGV:d}"}
+    assert len(ends) - ends.count("0") > 10
+    assert {table.read_bytes() for table in tables} == {whole.read_bytes()}
 
 
 def test_a_table_is_made_by_one_at_a_time(tmp_path: Path) -> None:
