@@ -16,6 +16,7 @@ import pytest
 from hnefi.engine import durable, games
 from hnefi.engine.evaluators import files
 from hnefi.engine.score import WON
+from hnefi.tools.common import calibration
 from hnefi.tools.common.live import Live
 from hnefi.tools.train import command, config, gate, inputs, learner, plots, run, shards
 from hnefi.tools.train.games import UNKNOWN, Series, play
@@ -137,8 +138,14 @@ def test_games_of_another_training_are_learned_from(
     theirs = [shards.read(other.place(number), variant.size) for number in (1, 2)]
     quiet = [rows[inputs.quiet(rows) & ~inputs.held_out(rows)] for rows in theirs]
     assert both.log[0]["positions"] == alone.log[0]["positions"] + sum(map(len, quiet))
+    # One round of few games says little about what a logit is worth.
+    ended = np.concatenate([*theirs, shards.read(both.place(1), variant.size)])
+    ended = ended[ended["result"] != UNKNOWN]
+    slope, level = calibration.scale_of(ended["score"], ended["result"] / 2)
+    assert both.log[0]["scale"] == [round(slope, 4), round(level, 4)] != alone.log[0]["scale"]
     made = files.load(str(both.place(1) / run.NET), variant)
     assert made.document["trainer"]["also"] == ["other"]
+    assert made.document["output"]["scale"] == pytest.approx(calibration.LOGIT / slope)
     assert str(tmp_path) not in json.dumps(made.document)
 
     line = ["mini-four", "--out", str(tmp_path / "new"), "--plain", "--also"]

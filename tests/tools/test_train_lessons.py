@@ -115,8 +115,10 @@ def test_rounds_have_scales_of_their_own() -> None:
     other["score"] = 3 * rows["score"] + 90
     first, second = (inputs.lessons_of(given, 0.7) for given in (rows, other))
     assert len(first.rows) == len(second.rows) == 16_000
-    assert first.scale == pytest.approx((1.0, 0.0), abs=0.08)
-    assert second.scale[0] == pytest.approx(first.scale[0] / 3, rel=0.02)
+    assert len(first.scores) == len(second.results) == 15_000
+    lines = [calibration.scale_of(round_.scores, round_.results) for round_ in (first, second)]
+    assert lines[0] == pytest.approx((1.0, 0.0), abs=0.08)
+    assert lines[1][0] == pytest.approx(lines[0][0] / 3, rel=0.02)
     assert np.abs(first.targets - second.targets).max() < 0.01
     assert np.abs(first.search - second.search).max() < 0.05
 

@@ -124,22 +124,24 @@ def targets_of(rows: Any, blend: float, scale: tuple[float, float]) -> Any:
 
 
 class RoundLessons(NamedTuple):
-    """What a net learns from a round: its quiet positions, their targets, what the searches said of them as logits, and
-    the line from their scores to results (`calibration.scale_of`)."""
+    """What a net learns from a round: its quiet positions, their targets, what the searches said of them as logits; and
+    scores and results (1: the attackers won) of all positions of games that ended."""
 
     rows: Any
     targets: Any
     search: Any
-    scale: tuple[float, float]
+    scores: Any
+    results: Any
 
 
 def lessons_of(rows: Any, blend: float) -> RoundLessons:
     """The lessons of the games of one player. Centipawns of one evaluator are not those of another, so each round has a
     line of its own."""
-    ended = rows[rows["result"] != UNKNOWN]
-    scale = scale_of(ended["score"], ended["result"] / 2)
+    ended = rows["result"] != UNKNOWN
+    scores, results = rows["score"][ended], rows["result"][ended] / 2
+    scale = scale_of(scores, results)
     kept = rows[quiet(rows)]
-    return RoundLessons(kept, targets_of(kept, blend, scale), expected(kept["score"], scale), scale)
+    return RoundLessons(kept, targets_of(kept, blend, scale), expected(kept["score"], scale), scores, results)
 
 
 def held_out(rows: Any) -> Any:

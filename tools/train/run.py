@@ -295,8 +295,11 @@ class Training:
         parts = [
             inputs.lessons_of(shards.read(place, self.variant.size), self.values["blend"]) for place in places
         ]
-        kept, targets, search = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:3])
-        slope, level = parts[-1].scale
+        kept, targets, search, scores, results = (
+            np.concatenate(column) for column in zip(*parts, strict=True)
+        )
+        # Through all games: a round of fifty, with thousands of others', gave little more than half of the centipawns.
+        slope, level = scale_of(scores, results)
         examples = self.encoding.examples(kept, targets)
         # Games of different rounds share numbers; the same ones are held out in each.
         held = np.concatenate(
