@@ -48,6 +48,7 @@ NETWORKS = {
         "net-fetlar-2",
         "net-fetlar-3",
         "net-fetlar-4",
+        "net-fetlar-5",
         "net-foteviken-1",
         "net-historical-serif-1",
         "net-magpie-1",
@@ -66,9 +67,9 @@ PICKED = {
     "4675629b5175f8be0dd5e92e74372c98e5275e3616e51d7f1999c53c66907b57": "net-copenhagen-5",  # copenhagen-relaxed
     "edf4e2cd057c3b0142823ede809cd2b646d83600f15c607b1f40dfb1ae344e29": "net-copenhagen-5",  # hingston-original
     "5aa3ee91a4030e51a643eadb5afc1ed7a153f2cb13c0a95cd97773749343b3f9": "net-copenhagen-5",  # hingston-original-block
-    "fd1acb9448f7cc44753c5bba833e51fd4aa903e97828d1380de747fd15658817": "net-fetlar-4",  # fetlar
-    "d142ca9d81e0aaa09f5739c0e0f6b63ee68dadc467f092a82aa84fafc1ca766d": "net-fetlar-4",  # fetlar-2013
-    "6bc739948322ceffa96f6c7fa599e324c8aaa9a8b1449ffb2fc390b4ec6c19c2": "net-fetlar-4",  # fetlar-computer
+    "fd1acb9448f7cc44753c5bba833e51fd4aa903e97828d1380de747fd15658817": "net-fetlar-5",  # fetlar
+    "d142ca9d81e0aaa09f5739c0e0f6b63ee68dadc467f092a82aa84fafc1ca766d": "net-fetlar-5",  # fetlar-2013
+    "6bc739948322ceffa96f6c7fa599e324c8aaa9a8b1449ffb2fc390b4ec6c19c2": "net-fetlar-5",  # fetlar-computer
     "10733c6f3fd3af396080b7985c45b9680e5c740fcd1e4bb7ff761325bf94e453": "net-tablut-bologna-1",  # tablut-bologna
     "f082d4a58581391a6aa3de9fe601799ef19d8bc15c49797146e518cba76af254": "net-tablut-bologna-1",  # tablut-ashton
     "8e1f9d6e71243b0927f1aaa2b6ee6ebacc506ef0c254e7d994ba31c3c731b290": "net-tablut-linnaeus-1",  # tablut-linnaeus
