@@ -467,12 +467,12 @@ class Service:
             raise
         finally:
             del self._opening[user, sid]
-        session.on_end = lambda reason: self._on_session_end(session, reason)
         LOG.info("open user=%s sid=%s variant=%s pid=%d", user, sid, request.variant, session.engine.pid)
         self._status_news.set()
         if opening.unwanted:
             await self._close(session, "closed by the client")
             raise RequestError("no_session", f"session {sid} was closed before it was open")
+        session.on_end = lambda reason: self._on_session_end(session, reason)
         document = requests.success(
             request.id,
             sid=sid,

@@ -15,6 +15,7 @@ from mqtt_brokers import WAIT, TestBroker, free_port
 from mqtt_parts import FAKE, fake, serving, until
 
 from hnefi.gui_adapter.mqtt import service as service_module
+from hnefi.gui_adapter.mqtt.client_session import ClientSession
 from hnefi.gui_adapter.mqtt.service import Service
 from hnefi.protocol.answers import parse_compiling
 from hnefi.protocol.client import Engine, Timeouts, own_command
@@ -167,9 +168,15 @@ def test_who_leaves_before_the_session_is_there_waits_for_nobody(
             assert not service.sessions, "it is still being opened"
             opened: list[str] = []
             close = service._begin_close
-            monkeypatch.setattr(
-                service, "_begin_close", lambda session, why: (opened.append(why), close(session, why))[1]
-            )
+
+            def begin_close(session: ClientSession, why: str) -> asyncio.Task[None]:
+                opened.append(why)
+                task = close(session, why)
+                # That its client has gone may be noticed before the closing has taken its first step.
+                session.end("its client has gone")
+                return task
+
+            monkeypatch.setattr(service, "_begin_close", begin_close)
             gate.touch()
             await until(lambda: opened, "the session")
             assert opened == [reason]
