@@ -50,7 +50,7 @@ MOST_STEPS = 6
 MOST_CHANGES = 64
 MIDPOINT = 1.5
 """The network's logit at which half of `progress` counts; less counts below, so that attackers who are not winning do
-not hurry and let the king escape. Set by hand, as `STEEPNESS` (docs/experiments/strength.md)."""
+not hurry and let the king escape. Set by hand, as `STEEPNESS` (docs/experiments/strength-copenhagen.md)."""
 STEEPNESS = 1.5
 _UNIT = 1.0 / nnue.LOGIT
 """A power of two, so that scaling is exact."""
