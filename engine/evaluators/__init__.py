@@ -54,8 +54,10 @@ NETWORKS = {
         "net-magpie-1",
         "net-sea-battle-9-1",
         "net-sea-battle-9-2",
+        "net-sea-battle-9-3",
         "net-simple-11-1",
         "net-tablut-bologna-1",
+        "net-tablut-bologna-2",
         "net-tablut-linnaeus-1",
         "net-tawlbwrdd-1",
     )
@@ -70,13 +72,13 @@ PICKED = {
     "fd1acb9448f7cc44753c5bba833e51fd4aa903e97828d1380de747fd15658817": "net-fetlar-5",  # fetlar
     "d142ca9d81e0aaa09f5739c0e0f6b63ee68dadc467f092a82aa84fafc1ca766d": "net-fetlar-5",  # fetlar-2013
     "6bc739948322ceffa96f6c7fa599e324c8aaa9a8b1449ffb2fc390b4ec6c19c2": "net-fetlar-5",  # fetlar-computer
-    "10733c6f3fd3af396080b7985c45b9680e5c740fcd1e4bb7ff761325bf94e453": "net-tablut-bologna-1",  # tablut-bologna
-    "f082d4a58581391a6aa3de9fe601799ef19d8bc15c49797146e518cba76af254": "net-tablut-bologna-1",  # tablut-ashton
+    "10733c6f3fd3af396080b7985c45b9680e5c740fcd1e4bb7ff761325bf94e453": "net-tablut-bologna-2",  # tablut-bologna
+    "f082d4a58581391a6aa3de9fe601799ef19d8bc15c49797146e518cba76af254": "net-tablut-bologna-2",  # tablut-ashton
     "8e1f9d6e71243b0927f1aaa2b6ee6ebacc506ef0c254e7d994ba31c3c731b290": "net-tablut-linnaeus-1",  # tablut-linnaeus
     "65d93ea6e904d7c6e6ec1248d8d9818da2e085f1d7ee5f52ec1477a6d668a9c3": "net-tablut-linnaeus-1",  # tablut-saami
-    "c7a0c67a7282b2e8eb1e1ec4784bd1147f030d8eb976b90692bf2847165a6cd7": "net-sea-battle-9-2",  # sea-battle-9
-    "cc9ab4e205ba0ee73af010eff3ff8fa959b98f1a87e5683d5cab1e9329335dda": "net-sea-battle-9-2",  # sea-battle-9-circle
-    "9c43d0c86b5af964822e890caf6330753a438dc584064029555d9a91a6b3c2f8": "net-sea-battle-9-2",  # tablut-brainking
+    "c7a0c67a7282b2e8eb1e1ec4784bd1147f030d8eb976b90692bf2847165a6cd7": "net-sea-battle-9-3",  # sea-battle-9
+    "cc9ab4e205ba0ee73af010eff3ff8fa959b98f1a87e5683d5cab1e9329335dda": "net-sea-battle-9-3",  # sea-battle-9-circle
+    "9c43d0c86b5af964822e890caf6330753a438dc584064029555d9a91a6b3c2f8": "net-sea-battle-9-3",  # tablut-brainking
     "94a5650f0c1fa8acf18d9b310906e0b06420fe6405daebaeb75a388c41ea7ad7": "net-foteviken-1",  # foteviken
     "0ecefc06ea3e5e9f43bf312ad04a5cec5d5597c8df02a494363397c97e501871": "net-tawlbwrdd-1",  # tawlbwrdd
     "0e240934c92d6d68ce713ca88aef8ef34118430d77f532f001b3beb244bd2528": "net-historical-serif-1",  # historical-serif
