@@ -44,6 +44,7 @@ NETWORKS = {
         "net-copenhagen-4",
         "net-copenhagen-5",
         "net-copenhagen-6",
+        "net-copenhagen-7",
         "net-fetlar-1",
         "net-fetlar-2",
         "net-fetlar-3",
@@ -64,7 +65,7 @@ NETWORKS = {
 }
 """Networks that ship with the engine, and their files."""
 PICKED = {
-    "dac5c446d3806110804b848f11f9249316138525d6c8f9908f60c8d03d9d64f4": "net-copenhagen-6",  # copenhagen
+    "dac5c446d3806110804b848f11f9249316138525d6c8f9908f60c8d03d9d64f4": "net-copenhagen-7",  # copenhagen
     "7e28aa655d7c71f1118b3c64c34aec9fb61a04486c28e1e4407960ae65e53876": "net-copenhagen-5",  # copenhagen-org
     "4675629b5175f8be0dd5e92e74372c98e5275e3616e51d7f1999c53c66907b57": "net-copenhagen-5",  # copenhagen-relaxed
     "edf4e2cd057c3b0142823ede809cd2b646d83600f15c607b1f40dfb1ae344e29": "net-copenhagen-5",  # hingston-original

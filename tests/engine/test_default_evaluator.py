@@ -24,7 +24,7 @@ PICKED = {
     "brandubh": "net-brandubh-2",
     "brandubh-walker": "net-brandubh-2",
     "brandubh-wtf3": "net-brandubh-2",
-    "copenhagen": "net-copenhagen-6",
+    "copenhagen": "net-copenhagen-7",
     "copenhagen-org": "net-copenhagen-5",
     "copenhagen-relaxed": "net-copenhagen-5",
     "fetlar": "net-fetlar-5",
@@ -120,7 +120,7 @@ def test_other_rules_on_the_same_board_are_evaluated_by_hand() -> None:
     variant = games.find("copenhagen").with_switches(repetition="draw")
     assert evaluators.resolve("default", variant) == evaluators.HAND
     assert evaluators.misfit("default", variant) is None
-    assert "made for copenhagen" in str(evaluators.misfit("net-copenhagen-6", variant))
+    assert "made for copenhagen" in str(evaluators.misfit("net-copenhagen-7", variant))
     assert warmup.kind(variant, Settings()) == ("tafl", "alphabeta", "default")
 
 
@@ -141,7 +141,7 @@ def test_weights_of_their_own_are_those_of_the_picked_set(name: str, weights: st
 def test_default_searches_with_what_it_picks() -> None:
     limits = Limits(depth=5)
     default = lines(Settings(hash_mib=1), limits)
-    assert default == lines(Settings(hash_mib=1, evaluator="net-copenhagen-6"), limits)
+    assert default == lines(Settings(hash_mib=1, evaluator="net-copenhagen-7"), limits)
     assert default != lines(Settings(hash_mib=1, evaluator=evaluators.HAND), limits)
 
 
@@ -163,7 +163,7 @@ def siege(men: str, side: str) -> Any:
 def test_a_siege_is_evaluated_by_hand(men: str, side: str, by_hand: bool) -> None:
     """With three men left besides the king, or fewer, and no corner that he can reach: by searches and by `eval`."""
     position = siege(men, side)
-    picked, other = [evaluators.HAND, "net-copenhagen-6"][:: 1 if by_hand else -1]
+    picked, other = [evaluators.HAND, "net-copenhagen-7"][:: 1 if by_hand else -1]
     # Deeper, few enough men are left for the network to have `progress`.
     limits = Limits(depth=4 if by_hand else 2)
     default = lines(Settings(hash_mib=1), limits, position)
@@ -179,15 +179,15 @@ def test_few_defenders_and_an_open_corner_add_progress(side: str) -> None:
     rows = "2t5t2/1t4t2t1/7t2t/8t2/{}/5K5/t10/11/tt1t7/1t7t1/2t5t2"
     game = games.find("copenhagen")
     position, more = (games.from_fen(game, f"{rows.format(row)} {side}") for row in ("10T", "7TTTT"))
-    network = dict(evaluators.terms("net-copenhagen-6", position))["network"]
+    network = dict(evaluators.terms("net-copenhagen-7", position))["network"]
     (name, alone), (also, added), (_, total) = evaluators.terms("default", position)
     assert (name, also, alone, total) == ("network", "progress", network, network + added)
     assert added > 0
-    assert evaluators.remarks("default", position) == evaluators.remarks("net-copenhagen-6", position)
-    assert evaluators.terms("default", more) == evaluators.terms("net-copenhagen-6", more)
+    assert evaluators.remarks("default", position) == evaluators.remarks("net-copenhagen-7", position)
+    assert evaluators.terms("default", more) == evaluators.terms("net-copenhagen-7", more)
     limits = Limits(depth=2)
     default = lines(Settings(hash_mib=1), limits, position)
-    for other in ("net-copenhagen-6", evaluators.HAND):
+    for other in ("net-copenhagen-7", evaluators.HAND):
         assert default != lines(Settings(hash_mib=1, evaluator=other), limits, position)
 
 
@@ -201,7 +201,7 @@ def test_a_search_becomes_a_siege_with_its_root_and_never_below(monkeypatch: pyt
             Settings(hash_mib=1), limits, position
         )
     assert evaluators.is_siege("default", after)
-    assert not any(evaluators.is_siege(name, after) for name in ("net-copenhagen-6", evaluators.HAND))
+    assert not any(evaluators.is_siege(name, after) for name in ("net-copenhagen-7", evaluators.HAND))
     monkeypatch.setattr(evaluators, "PICKED", {})
     assert not evaluators.is_siege("default", after)
 
@@ -211,9 +211,9 @@ def test_other_algorithms_evaluate_sieges_by_hand_too(algorithm: str) -> None:
     position, limits = siege("3T7", "a"), Limits(nodes=200) if algorithm == "puct" else Limits(depth=2)
     values = {
         name: lines(Settings(algorithm=algorithm, hash_mib=1, evaluator=name), limits, position)[-1][1]
-        for name in ("default", evaluators.HAND, "net-copenhagen-6")
+        for name in ("default", evaluators.HAND, "net-copenhagen-7")
     }
-    assert values["default"] == values[evaluators.HAND] != values["net-copenhagen-6"]
+    assert values["default"] == values[evaluators.HAND] != values["net-copenhagen-7"]
 
 
 def test_every_thread_of_a_tree_search_evaluates_a_siege_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,7 +352,7 @@ def test_levels_play_by_the_evaluator_that_they_were_measured_with() -> None:
     limits = Limits(nodes=3000)
     level = lines(Settings(hash_mib=1, skill=4), limits)
     assert level == lines(Settings(hash_mib=1, skill=4, evaluator=skill.EVALUATOR), limits)
-    assert level != lines(Settings(hash_mib=1, skill=4, evaluator="net-copenhagen-6"), limits)
+    assert level != lines(Settings(hash_mib=1, skill=4, evaluator="net-copenhagen-7"), limits)
 
 
 def test_what_is_compiled_is_what_searches_need() -> None:
@@ -399,7 +399,7 @@ def test_an_analysis_at_a_low_level_prepares_what_it_needs(monkeypatch: pytest.M
 
 def test_eval_says_what_was_picked() -> None:
     session = Session()
-    assert session.remarks()[0] == "evaluator net-copenhagen-6 weights copenhagen"
+    assert session.remarks()[0] == "evaluator net-copenhagen-7 weights copenhagen"
     assert session.evaluate()[0][0] == "network"
     session.set_variant("parlett")
     assert session.remarks() == ["evaluator default-2026.3 weights parlett-13"]

@@ -161,7 +161,7 @@ def test_an_evaluation_says_whose_it_is(house: House) -> None:
         assert terms[-1] == "hnefi level 5 chooses its moves by default-2026.1."
         await person.types("new copenhagen")
         first, network, total, without, *men, _ = (await person.types("eval")).lines
-        assert first == "Seen by the attackers, before any search (net-copenhagen-6):"
+        assert first == "Seen by the attackers, before any search (net-copenhagen-7):"
         assert network.split()[1] == total.split()[1]
         assert without == "What the position would lose without these:"
         assert all(re.fullmatch(r"  (attacker|defender) [a-k]\d+ +[+-]\d+\.\d\d", line) for line in men), men
